@@ -1,0 +1,1 @@
+"""Cairn, the persistence service for AI-agent workflows."""
