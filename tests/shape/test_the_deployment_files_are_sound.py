@@ -1,0 +1,66 @@
+"""What an operator deploys with is judged by the tools that know those files best."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def services() -> dict[str, Any]:
+    compose: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    found: dict[str, Any] = compose["services"]
+    return found
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_compose_file_is_valid() -> None:
+    checked = run(
+        str(BIN / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(ROOT / "docker-compose.yml")
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.skipif(not shutil.which("hadolint", path=str(BIN)), reason="hadolint has no wheel for this platform")
+def test_hadolint_finds_nothing() -> None:
+    checked = run(str(BIN / "hadolint"), "--failure-threshold", "style", "Dockerfile")
+    assert (checked.returncode, checked.stdout) == (0, ""), checked.stderr
+
+
+def test_postgres_18_keeps_its_data_on_the_named_volume() -> None:
+    """From 18 on the image's data folder is /var/lib/postgresql/18/docker; a volume at .../data would stay empty."""
+    assert services()["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+
+
+def test_b40_nothing_starts_before_what_it_needs_is_there() -> None:
+    """The health check of Postgres goes over TCP: the image's first-boot server has only a socket."""
+    found = services()
+    assert "--host=127.0.0.1" in found["postgres"]["healthcheck"]["test"]
+    assert found["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    for name in ("api", "worker"):
+        assert found[name]["depends_on"] == {
+            "postgres": {"condition": "service_healthy"},
+            "redis": {"condition": "service_healthy"},
+            "nats": {"condition": "service_healthy"},
+            "migrate": {"condition": "service_completed_successfully"},
+        }
+
+
+def test_ports_are_published_on_loopback_only() -> None:
+    published = [port for service in services().values() for port in service.get("ports", [])]
+    assert published == ["127.0.0.1:${CAIRN_PORT:-8000}:8000"]
+
+
+def test_the_image_runs_as_nobody_in_particular() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert [line for line in lines if line.startswith("USER ")] == ["USER 10001:10001"]
+    assert lines[-1] == 'CMD ["cairn", "serve"]'
