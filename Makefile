@@ -33,7 +33,7 @@ define install
 tty=0; [ -t 1 ] && tty=1; \
 { $(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes -r $(1) || echo 'pip has failed'; } | \
 awk -v tty=$$tty -v total=$$total \
-	'/^Collecting/ { done++; if (tty) { printf "\r\033[K  %d of %d  %s", done, total, $$2; fflush() } } \
+	'/^(Collecting|Processing) / { done++; sub(".*/", "", $$2); if (tty) { printf "\r\033[K  %d of %d  %s", done, total, $$2; fflush() } } \
 	/^Installing collected/ { if (tty) printf "\r\033[K"; print "  unpacking " done " packages ..."; fflush() } \
 	/^pip has failed$$/ { failed = 1 } \
 	END { if (failed) print "The install did not finish: pip says why above; run the same command again to go on."; exit failed }'
