@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import nats
 import psutil
+import pytest
 import redis.asyncio
 
 from app.embedded import Servers, start_servers
@@ -48,8 +49,8 @@ def test_stop_ends_every_process_closes_every_port_and_may_be_called_again(tmp_p
     assert sorted(pids) == ["NATS", "PostgreSQL", "Valkey"]
     assert not [pid for pid in pids.values() if psutil.pid_exists(pid)]
     for url in urls(servers):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", urlsplit(url).port or 0))
+        with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+            probe.connect(("127.0.0.1", urlsplit(url).port))
 
 
 async def test_a_second_start_finds_the_data_the_password_and_the_ports(tmp_path: Path) -> None:
