@@ -1,0 +1,50 @@
+"""The Python client of the service, for ordinary code and for the event loop. It imports nothing of the server."""
+
+from app.client.clients import AsyncBatch, AsyncCairn, Batch, Cairn
+from app.client.errors import (
+    CairnError,
+    ConflictError,
+    DatasetRecordNotFoundError,
+    ForbiddenError,
+    InvalidInputError,
+    NodeVersionMissingError,
+    NotFoundError,
+    PersistenceError,
+    PreconditionFailedError,
+    RateLimitedError,
+    StaleAttemptError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnreachableError,
+    UnreadableAnswerError,
+    VersionNotFoundError,
+    WorkflowNotFoundError,
+)
+from app.client.exact import Json
+from app.client.retry import Retry
+
+__all__ = [
+    "AsyncBatch",
+    "AsyncCairn",
+    "Batch",
+    "Cairn",
+    "CairnError",
+    "ConflictError",
+    "DatasetRecordNotFoundError",
+    "ForbiddenError",
+    "InvalidInputError",
+    "Json",
+    "NodeVersionMissingError",
+    "NotFoundError",
+    "PersistenceError",
+    "PreconditionFailedError",
+    "RateLimitedError",
+    "Retry",
+    "StaleAttemptError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnreachableError",
+    "UnreadableAnswerError",
+    "VersionNotFoundError",
+    "WorkflowNotFoundError",
+]

@@ -1,0 +1,259 @@
+"""What may be sent: the fields of each body and filter. A field left out is not sent; None is sent as null.
+
+`Payload` is any JSON value; give a `Json` where the exact text matters. Instants are aware datetimes or RFC 3339 text,
+money is `Decimal` or an int: both are written digit for digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal, Required, TypeAlias, TypedDict
+
+Payload: TypeAlias = Any
+Instant: TypeAlias = datetime | str
+Money: TypeAlias = Decimal | int
+Texts: TypeAlias = str | Sequence[str]
+
+
+class Paging(TypedDict, total=False):
+    """How a list is cut and ordered. `include` names the verbatim fields that the items should carry."""
+
+    limit: int
+    cursor: str
+    sort: str
+    order: Literal["asc", "desc"]
+    count: Literal["exact"]
+    include: Sequence[str]
+
+
+class WorkflowFields(TypedDict, total=False):
+    """A workflow, without its id."""
+
+    name: str | None
+    description: str | None
+    owner_id: str | None
+    metadata: Mapping[str, Any]
+
+
+class WorkflowFilter(Paging, total=False):
+    """Which workflows to list."""
+
+    owner_id: str
+    q: str
+
+
+class NodeFields(TypedDict, total=False):
+    """A node's configuration in a version."""
+
+    id: str
+    node_id: Required[str]
+    system_prompt: str | None
+    llm_model: str | None
+    tools: Sequence[Any]
+    description: str | None
+    handoffs: Sequence[Any]
+    waiting_for: Sequence[Any]
+    memory: Any
+    extras: Any
+
+
+class InlineWorkflow(WorkflowFields, total=False):
+    """The workflow a version brings along; inserted if absent, never changed."""
+
+    id: str
+
+
+class VersionFields(TypedDict, total=False):
+    """A version, with the workflow and the nodes that are made in the same transaction."""
+
+    id: str
+    dsl: Required[Payload]
+    operation: Literal["init", "mutation", "crossover", "immigrant"]
+    parent1_id: str | None
+    parent2_id: str | None
+    parents_unknown: bool
+    generation_id: str | None
+    commit_message: str | None
+    iteration_budget: int | None
+    time_budget_seconds: int | None
+    input_schema: Any
+    output_schema: Any
+    knowledge: Any
+    workflow: InlineWorkflow
+    nodes: Sequence[NodeFields]
+
+
+class VersionFilter(Paging, total=False):
+    """Which versions to list."""
+
+    workflow_id: str
+    generation_id: str
+    run_id: str
+    dsl_hash: str
+    parent_id: str
+
+
+class Results(TypedDict, total=False):
+    """What may be said of an invocation at its end, and corrected afterwards."""
+
+    usd_cost: Money | None
+    fitness: Payload
+    fitness_score: float | None
+    accuracy: float | None
+    novelty: float | None
+    feedback: Any
+    expected_output: Any
+    expected_output_type: Any
+    actual_output: Any
+    evaluator_id: str | None
+    metadata: Mapping[str, Any]
+    extras: Any
+
+
+class InvocationPatch(Results, total=False):
+    """Fields of an invocation that a patch may name; most are frozen after the end."""
+
+    output: Payload
+    preparation: Any
+    error: Any
+
+
+class InvocationFields(InvocationPatch, total=False):
+    """A new invocation; running unless `status` is queued."""
+
+    id: str
+    version_id: Required[str]
+    parent_invocation_id: str | None
+    run_id: str | None
+    generation_id: str | None
+    dataset_record_id: str | None
+    submission_id: str | None
+    session_id: str | None
+    status: str
+    started_at: Instant
+    input: Payload
+
+
+class InvocationEnd(InvocationPatch, total=False):
+    """The end of an invocation."""
+
+    status: Required[Literal["completed", "failed", "cancelled", "rolled_back"]]
+    ended_at: Instant
+
+
+class InvocationConditions(TypedDict, total=False):
+    """Which invocations: the filters that the list and the summary share. `_after` is ≥, `_before` is <."""
+
+    workflow_id: Texts
+    version_id: Texts
+    run_id: Texts
+    generation_id: Texts
+    session_id: Texts
+    parent_invocation_id: Texts
+    status: Texts
+    min_usd_cost: Money
+    max_usd_cost: Money
+    min_fitness_score: float
+    max_fitness_score: float
+    min_accuracy: float
+    max_accuracy: float
+    has_fitness_score: bool
+    has_accuracy: bool
+    started_after: Instant
+    started_before: Instant
+    ended_after: Instant
+    ended_before: Instant
+    metadata: Mapping[str, Any]
+
+
+class InvocationFilter(InvocationConditions, Paging, total=False):
+    """Which invocations to list, and how."""
+
+
+class NodeEnd(TypedDict, total=False):
+    """The end of a node invocation."""
+
+    status: Required[Literal["completed", "failed"]]
+    ended_at: Instant
+    model: str | None
+    output: Payload
+    summary: str | None
+    large_summary: str | None
+    usd_cost: Money | None
+    input_tokens: int | None
+    output_tokens: int | None
+    files: Sequence[Any]
+    error: Any
+    metadata: Mapping[str, Any]
+    extras: Any
+
+
+class NodeStart(TypedDict, total=False):
+    """A node invocation; with `status` and `ended_at` it is recorded in one call."""
+
+    id: str
+    node_id: Required[str]
+    attempt_no: int
+    status: str
+    started_at: Instant
+    ended_at: Instant
+    model: str | None
+    output: Payload
+    summary: str | None
+    large_summary: str | None
+    usd_cost: Money | None
+    input_tokens: int | None
+    output_tokens: int | None
+    files: Sequence[Any]
+    error: Any
+    metadata: Mapping[str, Any]
+    extras: Any
+
+
+class NodeInvocationFilter(Paging, total=False):
+    """Which node invocations to list, across invocations."""
+
+    id: Texts
+    run_id: Texts
+    version_id: Texts
+    node_id: Texts
+    status: Texts
+
+
+class ActionFields(TypedDict, total=False):
+    """A tool call."""
+
+    id: str
+    tool: Required[str]
+    input: Payload
+    output: Payload
+    status: str
+    started_at: Instant
+    duration_ms: int | None
+    exit_code: int | None
+    error: Any
+
+
+class MessageFields(TypedDict, total=False):
+    """A message; without `seq` the invocation's own counter gives one."""
+
+    id: str
+    seq: int
+    from_node_id: str | None
+    to_node_id: str | None
+    origin_node_invocation_id: str | None
+    target_node_invocation_id: str | None
+    role: Required[str]
+    payload: Payload
+
+
+class MessageFilter(Paging, total=False):
+    """Which messages of an invocation to list."""
+
+    role: Texts
+    node_id: Texts
+    origin: str
+    target: str
+    after_seq: int

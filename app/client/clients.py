@@ -1,0 +1,215 @@
+"""The two clients and the batch: the same calls, in three modes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Generic, Self, TypeVar, Unpack
+from urllib.parse import quote
+
+import httpx
+
+from app.client.batch import Recorder
+from app.client.invocations import Invocations, Messages, NodeInvocations
+from app.client.models import Event
+from app.client.operations import ApiKeys, EventFilter, Events, Jobs, Service, Tenants
+from app.client.retry import Retry
+from app.client.transport import AsyncTransport, Manner, SyncTransport
+from app.client.workflows import Nodes, Versions, Workflows
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+DEFAULT_TIMEOUT_SECONDS = 30.0
+
+M = TypeVar("M")
+
+
+class Surface(Generic[M]):
+    """Every group of calls, in one mode."""
+
+    def __init__(self, mode: M) -> None:
+        self._mode = mode
+        self.service: Service[M] = Service(mode)
+        self.tenants: Tenants[M] = Tenants(mode)
+        self.api_keys: ApiKeys[M] = ApiKeys(mode)
+        self.jobs: Jobs[M] = Jobs(mode)
+        self.events: Events[M] = Events(mode)
+        self.workflows: Workflows[M] = Workflows(mode)
+        self.versions: Versions[M] = Versions(mode)
+        self.nodes: Nodes[M] = Nodes(mode)
+        self.invocations: Invocations[M] = Invocations(mode)
+        self.node_invocations: NodeInvocations[M] = NodeInvocations(mode)
+        self.messages: Messages[M] = Messages(mode)
+
+
+class Cairn(Surface[SyncTransport]):
+    """The client for ordinary code. Use it as a context manager, or call `close`.
+
+    `tenant` names the tenant that an operator's key acts for; a tenant's own key needs none. `attempt` is
+    `(submission_id, attempt_id)`: every write then happens only while that attempt owns its submission.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        attempt: tuple[str, str] | None = None,
+        retry: Retry | None = None,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        http = httpx.Client(base_url=url, timeout=timeout_seconds)
+        super().__init__(SyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
+
+    def using(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        attempt: tuple[str, str] | None = None,
+        tenant: str | None = None,
+    ) -> Cairn:
+        """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
+        more = _headers(None, tenant, attempt, idempotency_key, if_match)
+        other = Cairn.__new__(Cairn)
+        Surface.__init__(other, SyncTransport(self._mode.http, self._mode.manner.with_headers(more)))
+        return other
+
+    def batch(self) -> Batch:
+        """Operations to gather and then `send` in one transaction."""
+        return Batch(self._mode)
+
+    def follow_events(
+        self, *, poll_seconds: float = 1.0, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]
+    ) -> Iterator[Event]:
+        """Events as they come, without end; or until none came for `quiet_max_seconds`."""
+        listing = self.events.list(**filters)
+        quiet_since = time.monotonic()
+        while True:
+            for page in listing.pages():
+                yield from page.items
+                quiet_since = time.monotonic() if page.items else quiet_since
+                filters["after"] = page.next_cursor or filters.get("after", "")
+            if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
+                return
+            time.sleep(poll_seconds)
+            listing = self.events.list(**filters)
+
+    def close(self) -> None:
+        """Close the connections, those of clients derived by `using` too."""
+        self._mode.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncCairn(Surface[AsyncTransport]):
+    """The client for the event loop: the same calls as `Cairn`, awaited. Use it as an async context manager."""
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        attempt: tuple[str, str] | None = None,
+        retry: Retry | None = None,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        http = httpx.AsyncClient(base_url=url, timeout=timeout_seconds)
+        super().__init__(AsyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
+
+    def using(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        attempt: tuple[str, str] | None = None,
+        tenant: str | None = None,
+    ) -> AsyncCairn:
+        """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
+        more = _headers(None, tenant, attempt, idempotency_key, if_match)
+        other = AsyncCairn.__new__(AsyncCairn)
+        Surface.__init__(other, AsyncTransport(self._mode.http, self._mode.manner.with_headers(more)))
+        return other
+
+    def batch(self) -> AsyncBatch:
+        """Operations to gather and then `send` in one transaction."""
+        return AsyncBatch(self._mode)
+
+    async def follow_events(
+        self, *, poll_seconds: float = 1.0, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]
+    ) -> AsyncIterator[Event]:
+        """Events as they come, without end; or until none came for `quiet_max_seconds`."""
+        listing = self.events.list(**filters)
+        quiet_since = time.monotonic()
+        while True:
+            async for page in listing.pages():
+                for event in page.items:
+                    yield event
+                quiet_since = time.monotonic() if page.items else quiet_since
+                filters["after"] = page.next_cursor or filters.get("after", "")
+            if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
+                return
+            await asyncio.sleep(poll_seconds)
+            listing = self.events.list(**filters)
+
+    async def aclose(self) -> None:
+        """Close the connections, those of clients derived by `using` too."""
+        await self._mode.http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Batch(Surface[Recorder]):
+    """Operations for one transaction: each call returns a `Pending` whose `result()` can be read after `send`."""
+
+    def __init__(self, transport: SyncTransport) -> None:
+        super().__init__(Recorder())
+        self._transport = transport
+
+    def send(self) -> None:
+        """Do everything or nothing; a refusal raises with the failed operation's place in `facts["index"]`."""
+        self._transport.perform(self._mode.call())
+
+
+class AsyncBatch(Surface[Recorder]):
+    """Operations for one transaction: each call returns a `Pending` whose `result()` can be read after `send`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        super().__init__(Recorder())
+        self._transport = transport
+
+    async def send(self) -> None:
+        """Do everything or nothing; a refusal raises with the failed operation's place in `facts["index"]`."""
+        await self._transport.perform(self._mode.call())
+
+
+def _headers(
+    key: str | None,
+    tenant: str | None,
+    attempt: tuple[str, str] | None,
+    idempotency_key: str | None = None,
+    if_match: str | None = None,
+) -> dict[str, str]:
+    given = {
+        "Authorization": f"Bearer {key}" if key else None,
+        "X-Tenant-Id": tenant,
+        "Submission-Attempt": ";".join(quote(part, safe="") for part in attempt) if attempt else None,
+        "Idempotency-Key": idempotency_key,
+        "If-Match": if_match,
+    }
+    return {name: text for name, text in given.items() if text is not None}

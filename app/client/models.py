@@ -1,0 +1,218 @@
+"""The resources of the record, as the service answers them. Fields that an answer leaves out read None."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from app.client.exact import Json
+from app.client.record import Record
+
+
+class Tenant(Record):
+    """A tenant: every other row belongs to exactly one."""
+
+    id: str
+    name: str | None
+    created_at: datetime | None
+
+
+class ApiKey(Record):
+    """A key; `key` itself is shown once, in the answer that made or rotated it."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    key: str | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    created_at: datetime
+
+
+class Job(Record):
+    """Long work: `state` is queued, running, completed, failed or cancelled; `progress` is `{"done", "total"}`."""
+
+    id: str
+    kind: str
+    state: str
+    progress: dict[str, Any] | None
+    counts: dict[str, Any] | None
+    report: Any
+    error: Any
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class Event(Record):
+    """One lifecycle change, with the resource as it was after it."""
+
+    id: str
+    type: str
+    subject_type: str
+    subject_id: str
+    occurred_at: datetime
+    data: Any
+
+
+class Workflow(Record):
+    """A named line of versions."""
+
+    id: str
+    name: str | None
+    description: str | None
+    owner_id: str | None
+    metadata: dict[str, Any]
+    version_count: int | None
+    latest_version_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Version(Record):
+    """An immutable version of a workflow; `dsl` is the exact text that was sent."""
+
+    id: str
+    workflow_id: str
+    dsl: Json | None
+    dsl_hash: str
+    operation: str
+    parent1_id: str | None
+    parent2_id: str | None
+    parents_unknown: bool
+    generation_id: str | None
+    commit_message: str | None
+    iteration_budget: int | None
+    time_budget_seconds: int | None
+    input_schema: Any
+    output_schema: Any
+    knowledge: Any
+    created_at: datetime
+
+
+class NodeVersion(Record):
+    """One configuration of a node in a version."""
+
+    id: str
+    version_id: str
+    node_id: str
+    revision: int
+    system_prompt: str | None
+    llm_model: str | None
+    tools: list[Any]
+    description: str | None
+    handoffs: list[Any]
+    waiting_for: list[Any]
+    memory: Any
+    extras: Any
+    config_hash: str
+    created_at: datetime
+
+
+class Invocation(Record):
+    """One execution of a version."""
+
+    id: str
+    version_id: str
+    workflow_id: str
+    parent_invocation_id: str | None
+    run_id: str | None
+    generation_id: str | None
+    dataset_record_id: str | None
+    evaluator_id: str | None
+    submission_id: str | None
+    session_id: str | None
+    status: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    heartbeat_at: datetime | None
+    cancel_requested_at: datetime | None
+    input: Json | None
+    output: Json | None
+    expected_output: Any
+    expected_output_type: Any
+    actual_output: Any
+    usd_cost: Decimal | None
+    fitness: Json | None
+    fitness_score: float | None
+    accuracy: float | None
+    novelty: float | None
+    feedback: Any
+    preparation: Any
+    error: Any
+    metadata: dict[str, Any]
+    extras: Any
+    created_at: datetime
+    updated_at: datetime
+
+
+class NodeInvocation(Record):
+    """One execution of a node inside an invocation."""
+
+    id: str
+    invocation_id: str
+    node_id: str
+    node_version_id: str
+    attempt_no: int | None
+    status: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    model: str | None
+    output: Json | None
+    summary: str | None
+    large_summary: str | None
+    usd_cost: Decimal | None
+    input_tokens: int | None
+    output_tokens: int | None
+    files: list[Any]
+    error: Any
+    metadata: dict[str, Any]
+    extras: Any
+
+
+class Action(Record):
+    """A tool call made by a node invocation."""
+
+    id: str
+    tool: str
+    input: Json | None
+    output: Json | None
+    status: str | None
+    started_at: datetime | None
+    duration_ms: int | None
+    exit_code: int | None
+    error: Any
+
+
+class Message(Record):
+    """One message of an invocation; the order is `(seq, id)`."""
+
+    id: str
+    invocation_id: str
+    seq: int
+    from_node_id: str | None
+    to_node_id: str | None
+    origin_node_invocation_id: str | None
+    target_node_invocation_id: str | None
+    role: str
+    payload: Json | None
+    created_at: datetime
+
+
+class TraceNode(NodeInvocation):
+    """A node invocation inside a trace, with what it ran and the ids of the messages it read and wrote."""
+
+    node_version: NodeVersion | None
+    actions: list[Action]
+    messages_in: list[str]
+    messages_out: list[str]
+
+
+class Trace(Record):
+    """The whole record of one invocation: every payload once, nodes in start order."""
+
+    invocation: Invocation
+    version: Version
+    nodes: list[TraceNode]
+    messages: list[Message]
