@@ -4,19 +4,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests.shape.compose import ROOT, services
+
 BIN = Path(sys.executable).parent
-
-
-def services() -> dict[str, Any]:
-    compose: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    found: dict[str, Any] = compose["services"]
-    return found
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +50,7 @@ def test_b40_nothing_starts_before_what_it_needs_is_there() -> None:
 
 def test_ports_are_published_on_loopback_only() -> None:
     published = [port for service in services().values() for port in service.get("ports", [])]
-    assert published == ["127.0.0.1:${CAIRN_PORT:-8000}:8000"]
+    assert published == ["127.0.0.1:8000:8000"]
 
 
 def test_the_image_runs_as_nobody_in_particular() -> None:
