@@ -1,0 +1,141 @@
+"""`cairn show`: one invocation's whole record as a tree on the terminal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from app.client import Cairn, Json
+from app.client.models import Action, Invocation, Message, Trace, TraceNode
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, told_plainly
+
+STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
+
+
+def show(
+    invocation: Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id.", show_default=False)],
+    chars: Annotated[int, typer.Option(min=0, max=100_000, help="How much of each payload to show.")] = 80,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    tenant: Tenant = None,
+) -> None:
+    """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs.
+
+    Example: cairn show inv_7 --chars 200
+    """
+    with told_plainly(url), Cairn(url, key=key, tenant=tenant) as cairn:
+        trace = cairn.invocations.trace(invocation)
+    Console(soft_wrap=True).print(tree_of(trace, chars))
+
+
+def tree_of(trace: Trace, chars: int) -> Tree:
+    """The tree that `show` prints, each payload cut after `chars` characters."""
+    tree = Tree(_invocation_line(trace.invocation))
+    tree.add(_line(("version ", "dim"), trace.version.id, (f"  {trace.version.operation}", "dim")))
+    _add_payload(tree, "input", trace.invocation.input, chars)
+    messages = {message.id: message for message in trace.messages}
+    for node in trace.nodes:
+        branch = tree.add(_node_line(node))
+        read = [messages.pop(known) for known in node.messages_in if known in messages]
+        for message in read:
+            branch.add(_message_line(message, "→", chars))
+        for action in node.actions:
+            _add_action(branch, action, chars)
+        for known in node.messages_out:
+            if known in messages:
+                branch.add(_message_line(messages.pop(known), "←", chars))
+        _add_payload(branch, "output", node.output, chars)
+    if messages:
+        rest = tree.add(_line(("other messages", "dim")))
+        for message in messages.values():
+            rest.add(_message_line(message, "·", chars))
+    _add_payload(tree, "output", trace.invocation.output, chars)
+    return tree
+
+
+def _invocation_line(invocation: Invocation) -> Text:
+    return _line(
+        (invocation.id, "bold"),
+        *_status(invocation.status),
+        *_times(invocation.started_at, invocation.ended_at),
+        *_cost(invocation.usd_cost),
+        *_fact("fitness", invocation.fitness_score),
+    )
+
+
+def _node_line(node: TraceNode) -> Text:
+    tokens = None if node.input_tokens is None and node.output_tokens is None else True
+    counts = f"{_or_dash(node.input_tokens)} in, {_or_dash(node.output_tokens)} out" if tokens else None
+    return _line(
+        (node.node_id, "bold cyan"),
+        (f"  {node.id}", "dim"),
+        *_status(node.status),
+        *_times(node.started_at, node.ended_at),
+        *_cost(node.usd_cost),
+        *_fact("tokens", counts),
+        *_fact("model", node.model or (node.node_version.llm_model if node.node_version else None)),
+    )
+
+
+def _add_action(branch: Tree, action: Action, chars: int) -> None:
+    duration = None if action.duration_ms is None else f"{action.duration_ms} ms"
+    call = branch.add(
+        _line((f"⚙ {action.tool}", "magenta"), *_fact("took", duration), *_fact("exit", action.exit_code))
+    )
+    _add_payload(call, "input", action.input, chars)
+    _add_payload(call, "output", action.output, chars)
+
+
+def _message_line(message: Message, arrow: str, chars: int) -> Text:
+    between = " → ".join(node_id for node_id in (message.from_node_id, message.to_node_id) if node_id)
+    return _line(f"{arrow} ", (message.role, "blue"), (f"  {between}  ", "dim"), _cut(message.payload, chars))
+
+
+def _add_payload(branch: Tree, name: str, payload: Json | None, chars: int) -> None:
+    if payload is not None and chars:
+        branch.add(_line((f"{name} ", "dim"), _cut(payload, chars)))
+
+
+def _status(status: str) -> list[tuple[str, str]]:
+    return [(f"  {status}", STATUS_STYLES.get(status, "blue"))]
+
+
+def _times(started_at: datetime | None, ended_at: datetime | None) -> list[tuple[str, str]]:
+    parts = []
+    if started_at is not None:
+        parts.append((f"  {started_at:%Y-%m-%d %H:%M:%S}Z", "dim"))
+    if started_at is not None and ended_at is not None:
+        parts.append((f"  {(ended_at - started_at).total_seconds():.3f} s", ""))
+    return parts
+
+
+def _cost(usd_cost: Decimal | None) -> list[tuple[str, str]]:
+    return [] if usd_cost is None else [(f"  ${usd_cost.normalize():f}" if usd_cost else "  $0", "yellow")]
+
+
+def _fact(name: str, fact: object) -> list[tuple[str, str]]:
+    return [] if fact is None else [(f"  {name} ", "dim"), (str(fact), "")]
+
+
+def _or_dash(count: int | None) -> str:
+    return "–" if count is None else str(count)
+
+
+def _cut(payload: Json | None, chars: int) -> str:
+    text = "" if payload is None else payload.text
+    return text if len(text) <= chars else f"{text[:chars]}…"
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    """Styled text from what others wrote: neither markup nor control characters of theirs reach the terminal."""
+    line = Text()
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        line.append("".join(character if character.isprintable() else " " for character in text), style)
+    return line

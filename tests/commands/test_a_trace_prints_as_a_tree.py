@@ -1,0 +1,49 @@
+"""`cairn show` prints what the trace says, cut to a width, and nothing that could drive a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from app.client.models import Trace
+from app.commands.show import tree_of
+
+TRACE = Trace(
+    b'{"invocation":{"id":"inv_1","status":"failed","started_at":"2026-01-05T10:00:00.000000Z",'
+    b'"ended_at":"2026-01-05T10:00:04.218311Z","usd_cost":0.012300000000000000,"input":{"q":"why?"},"output":null},'
+    b'"version":{"id":"v_1","operation":"init"},"nodes":[{"id":"n1","node_id":"plan","status":"completed",'
+    b'"started_at":"2026-01-05T10:00:01.000000Z","ended_at":"2026-01-05T10:00:01.500000Z","usd_cost":0.01,"input_tokens":7,'
+    b'"output":"done","node_version":{"llm_model":"small"},"messages_in":["m1"],"messages_out":["m2"],"actions":[{"id":"a",'
+    b'"tool":"[bold]bash[/bold]","input":"ls \xc2\x9b31m","output":"x","duration_ms":12,"exit_code":0}]}],'
+    b'"messages":[{"id":"m1","seq":1,"role":"user","payload":"a very long question","to_node_id":"plan"},'
+    b'{"id":"m2","seq":2,"role":"result","payload":1.50,"from_node_id":"plan","to_node_id":"end"},'
+    b'{"id":"m3","seq":3,"role":"control","payload":null}]}'
+)
+
+
+def printed(chars: int) -> list[str]:
+    into = io.StringIO()
+    Console(file=into, soft_wrap=True, width=200).print(tree_of(TRACE, chars))
+    return [line.rstrip() for line in into.getvalue().splitlines()]
+
+
+def test_the_tree_shows_times_costs_calls_and_messages() -> None:
+    assert printed(chars=10) == [
+        "inv_1  failed  2026-01-05 10:00:00Z  4.218 s  $0.0123",
+        "├── version v_1  init",
+        '├── input {"q":"why?…',
+        "├── plan  n1  completed  2026-01-05 10:00:01Z  0.500 s  $0.01  tokens 7 in, – out  model small",
+        '│   ├── → user  plan  "a very lo…',
+        "│   ├── ⚙ [bold]bash[/bold]  took 12 ms  exit 0",
+        '│   │   ├── input "ls  31m"',
+        '│   │   └── output "x"',
+        "│   ├── ← result  plan → end  1.50",
+        '│   └── output "done"',
+        "└── other messages",
+        "    └── · control",
+    ]
+
+
+def test_no_payload_is_printed_at_zero_characters() -> None:
+    assert not any("why" in line or "done" in line for line in printed(chars=0))
