@@ -51,10 +51,10 @@ class NodeFields(TypedDict, total=False):
     node_id: Required[str]
     system_prompt: str | None
     llm_model: str | None
-    tools: Sequence[Any]
+    tools: Sequence[str]
     description: str | None
-    handoffs: Sequence[Any]
-    waiting_for: Sequence[Any]
+    handoffs: Sequence[str]
+    waiting_for: Sequence[str]
     memory: Any
     extras: Any
 
@@ -103,10 +103,10 @@ class Results(TypedDict, total=False):
     fitness_score: float | None
     accuracy: float | None
     novelty: float | None
-    feedback: Any
-    expected_output: Any
+    feedback: str | None
+    expected_output: str | None
     expected_output_type: Any
-    actual_output: Any
+    actual_output: str | None
     evaluator_id: str | None
     metadata: Mapping[str, Any]
     extras: Any
@@ -116,7 +116,7 @@ class InvocationPatch(Results, total=False):
     """Fields of an invocation that a patch may name; most are frozen after the end."""
 
     output: Payload
-    preparation: Any
+    preparation: str | None
     error: Any
 
 
@@ -184,7 +184,7 @@ class NodeEnd(TypedDict, total=False):
     usd_cost: Money | None
     input_tokens: int | None
     output_tokens: int | None
-    files: Sequence[Any]
+    files: Sequence[str]
     error: Any
     metadata: Mapping[str, Any]
     extras: Any
@@ -206,7 +206,7 @@ class NodeStart(TypedDict, total=False):
     usd_cost: Money | None
     input_tokens: int | None
     output_tokens: int | None
-    files: Sequence[Any]
+    files: Sequence[str]
     error: Any
     metadata: Mapping[str, Any]
     extras: Any
@@ -231,7 +231,7 @@ class ActionFields(TypedDict, total=False):
     output: Payload
     status: str
     started_at: Instant
-    duration_ms: int | None
+    duration_ms: Decimal | int | None
     exit_code: int | None
     error: Any
 

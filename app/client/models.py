@@ -100,10 +100,10 @@ class NodeVersion(Record):
     revision: int
     system_prompt: str | None
     llm_model: str | None
-    tools: list[Any]
+    tools: list[str]
     description: str | None
-    handoffs: list[Any]
-    waiting_for: list[Any]
+    handoffs: list[str]
+    waiting_for: list[str]
     memory: Any
     extras: Any
     config_hash: str
@@ -130,16 +130,16 @@ class Invocation(Record):
     cancel_requested_at: datetime | None
     input: Json | None
     output: Json | None
-    expected_output: Any
+    expected_output: str | None
     expected_output_type: Any
-    actual_output: Any
+    actual_output: str | None
     usd_cost: Decimal | None
     fitness: Json | None
     fitness_score: float | None
     accuracy: float | None
     novelty: float | None
-    feedback: Any
-    preparation: Any
+    feedback: str | None
+    preparation: str | None
     error: Any
     metadata: dict[str, Any]
     extras: Any
@@ -165,7 +165,7 @@ class NodeInvocation(Record):
     usd_cost: Decimal | None
     input_tokens: int | None
     output_tokens: int | None
-    files: list[Any]
+    files: list[str]
     error: Any
     metadata: dict[str, Any]
     extras: Any
@@ -180,7 +180,7 @@ class Action(Record):
     output: Json | None
     status: str | None
     started_at: datetime | None
-    duration_ms: int | None
+    duration_ms: Decimal | None
     exit_code: int | None
     error: Any
 

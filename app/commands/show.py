@@ -84,7 +84,7 @@ def _node_line(node: TraceNode) -> Text:
 
 
 def _add_action(branch: Tree, action: Action, chars: int) -> None:
-    duration = None if action.duration_ms is None else f"{action.duration_ms} ms"
+    duration = None if action.duration_ms is None else f"{action.duration_ms.normalize():f} ms"
     call = branch.add(
         _line((f"⚙ {action.tool}", "magenta"), *_fact("took", duration), *_fact("exit", action.exit_code))
     )

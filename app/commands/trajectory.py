@@ -177,7 +177,24 @@ def _action(number: int, entry: _Entry, told: _Entry | None, observation: Json) 
     tool = _called_function(told) or command.split(maxsplit=1)[0]
     if not _is_storable(tool):
         tool = "unnamed"
-    return {"id": f"{_step_id(number)}-action", "tool": tool, "input": entry.json("action"), "output": observation}
+    action: ActionFields = {
+        "id": f"{_step_id(number)}-action",
+        "tool": tool,
+        "input": entry.json("action"),
+        "output": observation,
+    }
+    duration = _milliseconds(entry.value("execution_time"))
+    if duration is not None:
+        action["duration_ms"] = duration
+    return action
+
+
+def _milliseconds(seconds: Any) -> Decimal | None:
+    """Seconds as milliseconds, every digit kept; None for what is no number or has more digits than are stored."""
+    if not isinstance(seconds, Decimal):
+        return None
+    sign, digits, exponent = seconds.as_tuple()
+    return Decimal((sign, digits, exponent + 3)) if isinstance(exponent, int) and exponent >= -21 else None
 
 
 def _called_function(told: _Entry | None) -> str | None:

@@ -33,6 +33,7 @@ def test_every_payload_is_a_slice_of_the_file(hostile: Path) -> None:
         "tool": "bash",
         "input": Json(slice_at(HOSTILE, "trajectory", 0, "action")),
         "output": Json(slice_at(HOSTILE, "trajectory", 0, "observation")),
+        "duration_ms": Decimal("100.00000000000000001"),
     }
 
 
