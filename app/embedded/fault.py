@@ -4,7 +4,13 @@ import errno
 import re
 from pathlib import Path
 
-DISK_FULL = ("no space left on device", "disk quota exceeded", "file too large", "file size limit exceeded")
+DISK_FULL = (
+    "no space left on device",
+    "disk quota exceeded",
+    "file too large",
+    "file size limit exceeded",
+    "check free disk space",
+)
 
 
 class PartError(Exception):
@@ -13,6 +19,10 @@ class PartError(Exception):
 
 class PortTakenError(PartError):
     """Somebody else listens on the port that a server was to use."""
+
+
+class GivenUpError(PartError):
+    """A part was not started because another one failed first; that one's error is the cause."""
 
 
 def port_taken(part: str, port: int) -> PortTakenError:
@@ -47,7 +57,8 @@ def explain_output(part: str, output: str, log: Path | None, place: Path, port: 
     if "permission denied" in lowered:
         return PartError(f"{part} may not read or write {place}: give the folder to the user that starts it.")
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it said nothing"
+    telling = [line for line in lines if re.search(r"\b(FATAL|PANIC|ERROR|FTL)\b|error:", line)]
+    last = (telling or lines or ["it said nothing"])[-1]
     more = f"; read {log}" if log else ""
     return PartError(f"{part} ended while starting ({last[:300]}){more}.")
 
@@ -57,7 +68,9 @@ def explain_os_error(error: OSError, place: Path) -> PartError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return disk_full(place)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return PartError(f"{error.filename or place} cannot be written: choose a folder that belongs to this user.")
+        return PartError(
+            f"{error.filename or place} is closed to this user: give it to this user, or choose another folder."
+        )
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return PartError(
             f"{error.filename or place} is in the way of the data folder: move it or choose another folder."

@@ -89,8 +89,9 @@ def readable_install(programs: Path, identity: Identity) -> Path:
     if identity.user is None or _can_run(programs, identity):
         return programs
     install = programs.parent
-    version = f"{install}\0{(programs / 'postgres').stat().st_mtime_ns}".encode()
-    copy = COPIES / f"postgres-{hashlib.sha256(version).hexdigest()[:16]}"
+    program = (programs / "postgres").stat()
+    same_bytes = f"{install.name} {program.st_size} {program.st_mtime_ns}".encode()
+    copy = COPIES / f"postgres-{hashlib.sha256(same_bytes).hexdigest()[:16]}"
     try:
         if not copy.exists():
             _copy_install(install, copy)
@@ -135,4 +136,9 @@ def _copy_install(install: Path, copy: Path) -> None:
             shutil.copytree(libraries, whole / libraries.name, symlinks=True)
         for folder, _, _ in os.walk(whole):
             Path(folder).chmod(0o755)
-        whole.rename(copy)
+        try:
+            whole.rename(copy)
+        except OSError:
+            # Another start made the same copy meanwhile; then it is as good as ours.
+            if not copy.is_dir():
+                raise

@@ -17,6 +17,7 @@ NAME = "cairn"
 # Recovery after a crash reads the log since the last checkpoint, which takes its time on a laptop.
 READY_SECONDS = 120.0
 MAKE_SECONDS = 120
+QUERY_SECONDS = 60
 # SIGINT is a fast shutdown, SIGQUIT an immediate one after which the next start recovers.
 STEPS = (Step(signal.SIGINT, 30), Step(signal.SIGQUIT, 5), Step(signal.SIGKILL, 5))
 
@@ -140,20 +141,23 @@ class Postgres:
         return [*self.identity.prefix, str(self.programs / program), "-D", self.identity.data_argument(data)]
 
     def _run(self, command: list[str], work: Path, text: str) -> None:
-        run = subprocess.run(  # noqa: S603
-            command,
-            cwd=work,
-            input=text,
-            text=True,
-            capture_output=True,
-            env=environment(),
-            start_new_session=True,
-            user=self.identity.user,
-            group=self.identity.group,
-            extra_groups=None if self.identity.user is None else [],
-            timeout=MAKE_SECONDS,
-            check=False,
-        )
+        try:
+            run = subprocess.run(  # noqa: S603
+                command,
+                cwd=work,
+                input=text,
+                text=True,
+                capture_output=True,
+                env=environment(),
+                start_new_session=True,
+                user=self.identity.user,
+                group=self.identity.group,
+                extra_groups=None if self.identity.user is None else [],
+                timeout=MAKE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PartError(f"Making the database took over {MAKE_SECONDS} s: look at the disk's load.") from error
         if run.returncode:
             raise explain_output(PART, run.stdout + run.stderr, None, self.launch.folder, self.launch.port)
 
@@ -173,15 +177,19 @@ class Postgres:
 
     def _psql(self, statement: str) -> "subprocess.CompletedProcess[str]":
         address = f"host={HOST} port={self.launch.port} user={NAME} dbname=postgres connect_timeout=5"
-        run = subprocess.run(  # noqa: S603
-            [str(self.programs / "psql"), "-X", "-A", "-t", "-c", statement, address],
-            env=environment(PGPASSWORD=self.launch.password),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = [str(self.programs / "psql"), "-X", "-A", "-t", "-c", statement, address]
+        try:
+            run = subprocess.run(  # noqa: S603
+                command,
+                env=environment(PGPASSWORD=self.launch.password),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=QUERY_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PartError(f"PostgreSQL took over {QUERY_SECONDS} s for a query: look at the disk's load.") from error
         if "shared librar" in run.stderr or "Library not loaded" in run.stderr:
             raise explain_output("psql", run.stderr, None, self.launch.folder, self.launch.port)
         return run

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.embedded.fault import PartError, explain_output
+from app.embedded.fault import GivenUpError, PartError, explain_output
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.02
@@ -123,7 +123,7 @@ class Process:
             if not self.is_running():
                 raise explain_output(self.part, self.output(), self.log, self.work, self.port)
             if launch.cancelled.is_set():
-                raise PartError(f"{self.part} was not started because another part failed.")
+                raise GivenUpError(f"{self.part} was not started because another part failed.")
             if time.monotonic() > give_up_at:
                 raise PartError(f"{self.part} did not answer within {seconds:.0f} s: read {self.log}.")
             if time.monotonic() > slow_at:

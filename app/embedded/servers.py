@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from app.embedded.binaries import Binaries, find_nats, find_postgres, find_valkey
-from app.embedded.fault import PortTakenError, explain_os_error, port_taken
+from app.embedded.fault import GivenUpError, PortTakenError, explain_os_error, port_taken
 from app.embedded.folder import (
     FolderLock,
     Memory,
@@ -59,11 +59,12 @@ class _Run:
             lock.release()
         return make_ephemeral_folder(self._parent)
 
-    def prepare(self) -> None:
+    def prepare(self) -> Guardian:
         """Ends what an earlier run left behind and sets the guardian to watch this one."""
         if ended := end_leftovers(self.folder):
             self.report(f"ended {ended} processes of an earlier run that was killed")
         self.guardian = Guardian(self.folder, ephemeral=self.ephemeral)
+        return self.guardian
 
     def close(self) -> None:
         """Stops every server and verifies it, removes an ephemeral folder, and gives the folder back."""
@@ -148,7 +149,8 @@ def start_servers(
 
     The folder is made if needed and locked; its data, password and ports are found again by the next start.
     `ephemeral` works in a folder of its own inside and keeps nothing. `fast` gives up durability, for tests.
-    `ports` states a port for `postgres`, `nats` or `redis`; the others are free ones. Raises PartError, having
+    `ports` states a port for `postgres`, `nats` or `redis`; the others are free ones. `report` is told what is
+    being done, from any thread. Raises PartError, having
     stopped what was started, when a part cannot be started.
     """
     binaries = binaries or Binaries()
@@ -156,8 +158,10 @@ def start_servers(
     try:
         run = _Run(folder, ephemeral=ephemeral, report=report)
         try:
-            run.prepare()
-            return _start_all(run, _parts(binaries, wanted), dict(ports or {}), fast=fast)
+            guardian = run.prepare()
+            servers = _start_all(run, _parts(binaries, wanted), dict(ports or {}), fast=fast)
+            guardian.await_watching()
+            return servers
         except BaseException:
             run.close()
             raise
@@ -198,6 +202,9 @@ def _start_all(run: _Run, parts: list[_Part], stated: dict[str, int], *, fast: b
             # Either all are ready, or one failed or the user lost patience: then the others need not go on.
             if not all(future.done() and future.exception() is None for future in futures.values()):
                 run.cancelled.set()
+    faults = [error for future in futures.values() if (error := future.exception())]
+    if faults:
+        raise next((error for error in faults if not isinstance(error, GivenUpError)), faults[0])
     launches = {name: future.result() for name, future in futures.items()}
     memory.ports |= {name: launch.port for name, launch in launches.items()}
     memory.keep(run.folder)

@@ -1,10 +1,12 @@
 """The guardian process: outlives a killed owner just long enough to end the owner's servers."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
 from app.embedded.folder import FolderLock, remove_folder
-from app.embedded.guardian import DONE
+from app.embedded.guardian import DONE, WATCHING
 from app.embedded.leftovers import end_leftovers
 
 
@@ -13,6 +15,9 @@ def watch(folder: Path, *, ephemeral: bool) -> None:
 
     The owner holds the other end of standard input, which the kernel closes however the owner ends.
     """
+    # The owner may be gone already, and nobody reads this; the servers are to be ended all the same.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), WATCHING)
     if sys.stdin.buffer.read() == DONE:
         return
     lock = FolderLock(folder)

@@ -94,6 +94,24 @@ def test_an_ephemeral_start_keeps_nothing_and_leaves_kept_data_alone(tmp_path: P
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == before
 
 
+async def test_the_servers_listen_on_loopback_only_and_ask_for_the_password(tmp_path: Path) -> None:
+    with start_servers(tmp_path, ephemeral=True, fast=True) as servers:
+        listening = {
+            connection.laddr.ip
+            for pid in servers.pids().values()
+            for connection in psutil.Process(pid).net_connections()
+            if connection.status == psutil.CONN_LISTEN
+        }
+        with pytest.raises(asyncpg.InvalidPasswordError):
+            await asyncpg.connect(servers.postgres_url, password="guess")
+        with pytest.raises(redis.exceptions.AuthenticationError):
+            await redis.asyncio.from_url(servers.redis_url.replace("redis://:", "redis://:not-")).ping()
+        with pytest.raises(nats.errors.Error):
+            await nats.connect(servers.nats_url, user="cairn", password="guess", allow_reconnect=False)
+
+    assert listening == {"127.0.0.1"}
+
+
 def test_only_the_parts_asked_for_are_started(tmp_path: Path) -> None:
     with start_servers(tmp_path, ephemeral=True, postgres=False, redis=False) as servers:
         assert (servers.postgres_url, servers.redis_url) == ("", "")
