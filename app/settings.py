@@ -1,0 +1,136 @@
+"""Every setting of the service: name, default, bound and meaning, read from `CAIRN_…` variables and from `.env`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MIB = 1024 * 1024
+
+
+class Group(BaseModel):
+    """A named part of the settings tree; frozen, and closed to names it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DatabaseSettings(Group):
+    """Where PostgreSQL is and how many connections this process may hold."""
+
+    url: SecretStr = Field(
+        SecretStr("postgresql://cairn:cairn@127.0.0.1:5432/cairn"), description="PostgreSQL 16 or later with pgvector."
+    )
+    direct_url: SecretStr | None = Field(
+        None, description="The same database without a pooler between; migrations need it. Default: the URL above."
+    )
+    pool_min: int = Field(2, ge=0, le=1000, description="Connections kept open by each process.")
+    pool_max: int = Field(16, ge=1, le=1000, description="Connections that each process may open.")
+    acquire_seconds: float = Field(5, gt=0, le=60, description="Longest wait for a free connection; then 503.")
+    statement_seconds: float = Field(30, gt=0, le=3600, description="Longest time that one statement may run.")
+    lock_seconds: float = Field(2, gt=0, le=60, description="Longest wait for a row lock; then 503 with Retry-After.")
+    idle_transaction_seconds: float = Field(
+        15, gt=0, le=3600, description="PostgreSQL ends a session that idles inside a transaction for longer."
+    )
+    statement_cache: bool = Field(
+        True, description="Prepared statements are kept. Turn off behind PgBouncer in transaction mode."
+    )
+    session_settings: bool = Field(
+        True,
+        description="Time-outs are sent as start-up parameters. Turn off behind PgBouncer, and set them by role.",
+    )
+    migration_wait_seconds: float = Field(
+        300, gt=0, le=3600, description="How long a migrator waits for another one to finish."
+    )
+
+
+class RedisSettings(Group):
+    """The cache; everything works without it."""
+
+    url: SecretStr | None = Field(None, description="Redis 7 or Valkey 8. Empty: an embedded cache in each process.")
+
+
+class NatsSettings(Group):
+    """The bus; everything works without it."""
+
+    url: SecretStr | None = Field(None, description="NATS with JetStream. Empty: an embedded bus in each process.")
+
+
+class HttpSettings(Group):
+    """Where the API listens and what it accepts."""
+
+    host: str = Field("127.0.0.1", description="The address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="The port to listen on; 0 takes a free one.")
+    workers: int = Field(1, ge=1, le=64, description="API processes of `cairn serve`.")
+    body_bytes_max: int = Field(64 * MIB, ge=1024, le=1024 * MIB, description="Largest JSON body, in bytes.")
+    nesting_max: int = Field(512, ge=8, le=700, description="Deepest JSON nesting of one payload.")
+    batch_operations_max: int = Field(1000, ge=1, le=10_000, description="Operations in one batch.")
+    items_max: int = Field(1000, ge=1, le=10_000, description="Items in one call that takes several.")
+    page_limit_default: int = Field(50, ge=1, le=1000, description="Items of a page when the caller names no limit.")
+    page_limit_max: int = Field(1000, ge=1, le=10_000, description="Most items of a page.")
+    receive_seconds: float = Field(30, gt=0, le=600, description="Longest silence while a body arrives; then 408.")
+    grace_seconds: int = Field(20, ge=1, le=600, description="Time that running requests get at shutdown.")
+    keep_alive_seconds: int = Field(75, ge=1, le=3600, description="Idle time of a kept connection.")
+    access_log: bool = Field(False, description="One log line for each request, besides failures and slow ones.")
+    slow_request_seconds: float = Field(1.0, gt=0, le=600, description="Requests that take longer are logged.")
+
+
+class AuthSettings(Group):
+    """Who may call."""
+
+    mode: Literal["keys", "off"] = Field("keys", description="`off` makes every caller the operator: local use only.")
+    allow_off_anywhere: bool = Field(False, description="Permit mode `off` on an address that is not loopback.")
+    admin_key: SecretStr | None = Field(None, description="The operator's key; acts for the tenant in X-Tenant-Id.")
+    cache_seconds: float = Field(
+        5, ge=0, le=5, description="How long a key is trusted without asking PostgreSQL; a revocation takes this long."
+    )
+
+
+class BackgroundSettings(Group):
+    """The jobs that run beside the API."""
+
+    enabled: bool = Field(True, description="`cairn serve` runs the background jobs too.")
+    sequencer_idle_seconds: float = Field(
+        0.04, gt=0, le=5, description="Pause of the event sequencer when nothing waits."
+    )
+    job_idle_seconds: float = Field(1.0, gt=0, le=60, description="Pause of the job runner when nothing waits.")
+    job_lease_seconds: float = Field(30, ge=1, le=3600, description="A job whose runner is silent for longer restarts.")
+
+
+class LogSettings(Group):
+    """What the process writes to standard error."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is written.")
+    format: Literal["json", "console"] = Field("json", description="`json` for machines, `console` for people.")
+
+
+class TracingSettings(Group):
+    """OpenTelemetry traces, sent only when an endpoint is given."""
+
+    endpoint: str | None = Field(None, description="OTLP over HTTP, such as a collector's /v1/traces.")
+    sample_ratio: float = Field(1.0, ge=0, le=1, description="Share of requests that are traced.")
+
+
+class Settings(BaseSettings):
+    """The whole tree. Build it once, in `app/main.py` or `app/cli.py`, and pass values down."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CAIRN_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    redis: RedisSettings = Field(default_factory=RedisSettings)
+    nats: NatsSettings = Field(default_factory=NatsSettings)
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    background: BackgroundSettings = Field(default_factory=BackgroundSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+    tracing: TracingSettings = Field(default_factory=TracingSettings)
+    var_folder: Path = Field(Path("var"), description="Where `cairn dev` keeps the data of its embedded servers.")
