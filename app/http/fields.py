@@ -1,0 +1,113 @@
+"""The field types of request models: ids, text, instants, money, scores, counts. Each states its own bound."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from app.http.verbatim import JsonObject, JsonValue, Verbatim
+
+__all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money", "Query", "Score", "Text", "Verbatim"]
+
+INTEGER_MAX = 2**53 - 1
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)").fullmatch
+_MONEY = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_MONEY_STEP = Decimal(1).scaleb(-18)
+_MONEY_LIMIT = Decimal(10) ** 20
+
+
+class Body(BaseModel):
+    """A request body: strict, closed to unknown members, frozen."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+    def given(self) -> set[str]:
+        """The names of the members that the client sent."""
+        return self.model_fields_set
+
+
+class Query(BaseModel):
+    """The query parameters of a route: closed to unknown names; values are read from text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _id(value: str) -> str:
+    if len(value.encode()) > 255:
+        raise ValueError("must be at most 255 bytes of UTF-8")
+    if value in (".", ".."):
+        raise ValueError("must not be '.' or '..'")
+    return value
+
+
+def _instant(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _INSTANT(value):
+        raise ValueError("must be an RFC 3339 instant with an offset, such as 2026-01-05T10:00:00Z")
+    try:
+        return datetime.fromisoformat(value.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("must be an instant between the years 1 and 9999 in UTC") from None
+
+
+def _money(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        raise ValueError("must be a decimal number, or one as a string")
+    try:
+        if isinstance(value, str) and not re.fullmatch(r"-?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,3})?", value):
+            raise InvalidOperation
+        exact = Decimal(value)
+        if not exact.is_finite() or abs(exact) >= _MONEY_LIMIT:
+            raise InvalidOperation
+        rounded = exact.quantize(_MONEY_STEP, context=_MONEY)
+    except (InvalidOperation, ValueError):
+        raise ValueError("must be a decimal number below 10^20") from None
+    if abs(rounded) >= _MONEY_LIMIT:
+        raise ValueError("must be a decimal number below 10^20")
+    return rounded
+
+
+def _score(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("must be a finite double-precision number")
+    return number
+
+
+def _query_score(value: Any) -> float:
+    try:
+        return _score(Decimal(value) if isinstance(value, str) else value)
+    except InvalidOperation:
+        raise ValueError("must be a number") from None
+
+
+NUMBER_SCHEMA = {"type": "number"}
+INSTANT_SCHEMA = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$",
+    "examples": ["2026-01-05T10:00:00.000000Z"],
+}
+
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Id = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$"), AfterValidator(_id)]
+Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT_SCHEMA)]
+Money = Annotated[
+    Decimal,
+    BeforeValidator(_money),
+    WithJsonSchema({"anyOf": [NUMBER_SCHEMA, {"type": "string"}], "description": "Decimal, 18 places; never a float."}),
+]
+Score = Annotated[float, BeforeValidator(_score), WithJsonSchema(NUMBER_SCHEMA)]
+QueryScore = Annotated[float, BeforeValidator(_query_score), WithJsonSchema(NUMBER_SCHEMA)]
+Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
