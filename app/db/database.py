@@ -1,0 +1,240 @@
+"""The one door to PostgreSQL: a pool, reads in one snapshot, writes in one transaction. Nothing else commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import asyncpg
+
+from app.db.integrity import explain, is_retryable
+from app.db.sql import Statement
+from app.errors import AppError, Unavailable
+from app.settings import DatabaseSettings
+
+TRIES = 4
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a write says: a status, a JSON body as PostgreSQL wrote it, and the row's revision for the ETag."""
+
+    status: int
+    body: bytes | None
+    etag: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeyClaim:
+    """An Idempotency-Key and the digest of the request that it stands for."""
+
+    key: str
+    fingerprint: bytes
+
+
+class Reader(Protocol):
+    """Where a store reads: the pool (one statement, one snapshot) or a transaction (one snapshot for several)."""
+
+    async def rows(self, statement: Statement, **arguments: Any) -> list[asyncpg.Record]: ...
+
+    async def row(self, statement: Statement, **arguments: Any) -> asyncpg.Record | None: ...
+
+
+class Writer(Reader, Protocol):
+    """Where a store writes. `answer` runs the one statement that decides, and gives None where it gave no answer."""
+
+    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None: ...
+
+
+class _Connection(asyncpg.Connection):  # type: ignore[misc]
+    """A connection whose return to the pool costs no round trip: nothing here leaves session state behind."""
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+async def _prepare(connection: asyncpg.Connection) -> None:
+    for name in ("json", "jsonb"):
+        version = b"" if name == "json" else b"\x01"
+        await connection.set_type_codec(
+            name,
+            schema="pg_catalog",
+            format="binary",
+            encoder=lambda value, version=version: version + value,
+            decoder=lambda value, version=version: value[len(version) :],
+        )
+
+
+class Database:
+    """A pool of connections. Open it once for each process, close it at the end."""
+
+    def __init__(self, settings: DatabaseSettings, url: str, pool: asyncpg.Pool) -> None:
+        self.settings, self.url, self._pool = settings, url, pool
+
+    @classmethod
+    async def open(cls, settings: DatabaseSettings, *, name: str = "cairn") -> Database:
+        """Connect. Raises `Unavailable` when PostgreSQL does not answer."""
+        url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://")
+        try:
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=min(settings.pool_min, settings.pool_max),
+                max_size=settings.pool_max,
+                max_inactive_connection_lifetime=300,
+                statement_cache_size=1024 if settings.statement_cache else 0,
+                max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=64 * 1024,
+                connection_class=_Connection,
+                init=_prepare,
+                timeout=settings.acquire_seconds,
+                server_settings=_session(settings, name) if settings.session_settings else None,
+            )
+        except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+            raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}.") from error
+        return cls(settings, url, pool)
+
+    async def close(self) -> None:
+        """Wait for running statements, a bounded time, and close every connection."""
+        try:
+            await asyncio.wait_for(self._pool.close(), 10)
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        try:
+            connection = await self._pool.acquire(timeout=self.settings.acquire_seconds)
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise Unavailable("No database connection was free in time; try again.") from error
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection)
+
+    async def rows(self, statement: Statement, **arguments: Any) -> list[asyncpg.Record]:
+        """Run one statement; it is its own transaction."""
+        for attempt in range(TRIES):
+            async with self._connection() as connection:
+                try:
+                    return await connection.fetch(statement.text, *statement.bind(arguments))  # type: ignore[no-any-return]
+                except Exception as error:
+                    if attempt == TRIES - 1 or not is_retryable(error):
+                        raise explain(error) from error
+            await asyncio.sleep(0.01 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    async def row(self, statement: Statement, **arguments: Any) -> asyncpg.Record | None:
+        """The first row of one statement, or None."""
+        found = await self.rows(statement, **arguments)
+        return found[0] if found else None
+
+    async def execute(self, sql: str) -> None:
+        """Run SQL without parameters, outside any answer: session-independent housekeeping only."""
+        async with self._connection() as connection:
+            try:
+                await connection.execute(sql)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                raise explain(error) from error
+
+    def once(self, tenant_id: str, claim: KeyClaim | None = None) -> Once:
+        """A writer for a write that is one statement: one round trip, committed when it returns."""
+        return Once(self, tenant_id, claim)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Transaction]:
+        """Several reads on one snapshot; PostgreSQL itself refuses a write."""
+        async with (
+            self._connection() as connection,
+            _explained(connection.transaction(isolation="repeatable_read", readonly=True)),
+        ):
+            yield Transaction(connection)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Transaction]:
+        """One transaction: committed when the block ends, rolled back when it raises."""
+        async with self._connection() as connection, _explained(connection.transaction()):
+            yield Transaction(connection)
+
+    @property
+    def connections(self) -> tuple[int, int]:
+        """Open connections, and those of them that are idle."""
+        return self._pool.get_size(), self._pool.get_idle_size()
+
+
+@asynccontextmanager
+async def _explained(transaction: Any) -> AsyncIterator[None]:
+    try:
+        async with transaction:
+            yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        raise explain(error) from error
+
+
+class Once:
+    """Writes in one statement each. The Idempotency-Key is claimed and kept inside the statement that answers."""
+
+    def __init__(self, database: Database, tenant_id: str, claim: KeyClaim | None) -> None:
+        self._database, self._tenant_id, self._claim = database, tenant_id, claim
+        self.rows, self.row = database.rows, database.row
+
+    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None:
+        """Run the statement that decides."""
+        if self._claim is None:
+            record = await self._database.row(statement.answering, **arguments)
+        else:
+            record = await self._database.row(
+                statement.answering_once,
+                **arguments,
+                claim_tenant=self._tenant_id,
+                claim_key=self._claim.key,
+                claim_fingerprint=self._claim.fingerprint,
+            )
+        return _answer(record)
+
+
+class Transaction:
+    """Reads and writes inside one transaction."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self.connection = connection
+
+    async def rows(self, statement: Statement, **arguments: Any) -> list[asyncpg.Record]:
+        """Run one statement. An error ends the transaction."""
+        try:
+            return await self.connection.fetch(statement.text, *statement.bind(arguments))  # type: ignore[no-any-return]
+        except AppError:
+            raise
+        except Exception as error:
+            if is_retryable(error):
+                raise
+            raise explain(error) from error
+
+    async def row(self, statement: Statement, **arguments: Any) -> asyncpg.Record | None:
+        """The first row of one statement, or None."""
+        found = await self.rows(statement, **arguments)
+        return found[0] if found else None
+
+    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None:
+        """Run the statement that decides."""
+        return _answer(await self.row(statement.answering, **arguments))
+
+
+def _answer(record: asyncpg.Record | None) -> Answer | None:
+    if record is None or record["status"] is None:
+        return None
+    return Answer(record["status"], record["body"], record["etag"])
+
+
+def _session(settings: DatabaseSettings, name: str) -> dict[str, str]:
+    return {
+        "application_name": name,
+        "timezone": "UTC",
+        "jit": "off",
+        "statement_timeout": str(int(settings.statement_seconds * 1000)),
+        "lock_timeout": str(int(settings.lock_seconds * 1000)),
+        "idle_in_transaction_session_timeout": str(int(settings.idle_transaction_seconds * 1000)),
+    }

@@ -1,0 +1,66 @@
+"""Turns an error of PostgreSQL into one that the caller can act on: by constraint name and SQLSTATE, never by text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import asyncpg
+
+from app.errors import AppError, IdempotencyInProgress, InvalidInput, MalformedRequest, PersistenceError, Unavailable
+
+_by_constraint: dict[str, Callable[[], AppError]] = {}
+
+RETRYABLE = frozenset({"40001", "40P01"})
+KEY_IN_PROGRESS = "CA001"
+KEY_KEPT = "CA002"
+INCOMPLETE = "CA003"
+_UNSTORABLE = frozenset({"22P05", "22P02", "22021", "22003", "22007", "22008", "22032", "54000"})
+
+
+class KeyKept(AppError):
+    """The Idempotency-Key already has an answer; the HTTP layer replays it."""
+
+    status, code = 409, "idempotency_key_kept"
+
+
+def constraint(name: str, refusal: Callable[[], AppError]) -> None:
+    """Say what a violation of this constraint means to the caller. Constraint names are interface."""
+    _by_constraint[name] = refusal
+
+
+def explain(error: BaseException) -> AppError:
+    """The refusal that an error of the driver stands for; never with SQL, a path or a stack in it."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _explain_state(error)
+    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
+        return Unavailable("The database does not answer; try again.")
+    return PersistenceError("The service failed; nothing was stored.")
+
+
+def _explain_state(error: asyncpg.PostgresError) -> AppError:
+    state = error.sqlstate or ""
+    refusal = _by_constraint.get(error.constraint_name or "")
+    if refusal is not None:
+        return refusal()
+    if state == KEY_IN_PROGRESS:
+        return IdempotencyInProgress("A request with this Idempotency-Key is still running; try again.")
+    if state == KEY_KEPT or error.constraint_name == "pk_idempotency_keys":
+        return KeyKept("The answer to this Idempotency-Key is kept.")
+    if state in _UNSTORABLE:
+        return InvalidInput("A value cannot be stored as the type that its field has.", errors=[])
+    if state == "54001":
+        return MalformedRequest("The body nests too deep.")
+    if state in RETRYABLE or state == INCOMPLETE:
+        return Unavailable("Other writers were in the way; nothing was stored. Try again.")
+    if state == "55P03":
+        return Unavailable("Another writer holds the row for too long; nothing was stored. Try again.")
+    if state == "57014":
+        return Unavailable("The database took too long and stopped; nothing was stored.", retry_after_seconds=5)
+    if state[:2] in ("08", "53", "57"):
+        return Unavailable("The database is away or full; nothing was stored. Try again.", retry_after_seconds=2)
+    return PersistenceError("The service failed; nothing was stored.")
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the whole transaction may be tried again: a deadlock, a serialization failure, a lost insert race."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate in RETRYABLE | {INCOMPLETE}

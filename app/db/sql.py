@@ -1,0 +1,69 @@
+"""Named SQL: text with `:name` parameters, loaded from a `queries.sql` beside a store or written in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+_PARAMETER = re.compile(r"('(?:[^']|'')*'|--[^\n]*)|(?<![:\w]):([a-z_][a-z0-9_]*)")
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT_LINES = re.compile(r"^\s*--.*\n", re.MULTILINE)
+
+
+class Statement:
+    """One SQL statement with named parameters, as asyncpg wants it: `$n` in order of first appearance.
+
+    A write that answers a request is written `WITH …, answer AS (SELECT status, etag, body …)`, without a final
+    SELECT: `answering` adds it, and with it whatever must stand in the same transaction (an Idempotency-Key).
+    """
+
+    def __init__(self, text: str, name: str = "statement") -> None:
+        self.name = name
+        self.source = _COMMENT_LINES.sub("", text).strip().rstrip(";")
+        self.parameters: list[str] = []
+        self.text = _PARAMETER.sub(self._number, self.source)
+
+    def _number(self, match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return match[1]
+        if match[2] not in self.parameters:
+            self.parameters.append(match[2])
+        return f"${self.parameters.index(match[2]) + 1}"
+
+    def bind(self, arguments: Mapping[str, Any]) -> list[Any]:
+        """The arguments in the order of the placeholders. A missing one is a KeyError: a defect, not an input."""
+        return [arguments[name] for name in self.parameters]
+
+    @cached_property
+    def answering(self) -> Statement:
+        """The statement with its answer selected."""
+        return Statement(f"{self.source}\nSELECT status, etag, body FROM answer", self.name)
+
+    @cached_property
+    def answering_once(self) -> Statement:
+        """The same under an Idempotency-Key: claimed before, and kept with the answer, in the one statement.
+
+        The claim raises when the key is taken, so nothing of the statement happens then. Where the statement gives
+        no answer row, nothing is kept.
+        """
+        body = re.sub(r"^WITH\s", "", self.source)
+        return Statement(
+            "WITH claim AS MATERIALIZED (SELECT cairn_claim_key(:claim_tenant, :claim_key) AS claimed),\n"
+            f"{body},\n"
+            "kept AS (INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)\n"
+            "  SELECT :claim_tenant, :claim_key, :claim_fingerprint, status, etag, body FROM answer, claim)\n"
+            "SELECT status, etag, body FROM claim LEFT JOIN answer ON true",
+            self.name,
+        )
+
+
+def load(beside: str, **fragments: str) -> dict[str, Statement]:
+    """The statements of the `queries.sql` beside a module, by name; `{{fragment}}` is replaced by its SQL."""
+    text = Path(beside).with_name("queries.sql").read_text()
+    for name, fragment in fragments.items():
+        text = text.replace("{{" + name + "}}", fragment)
+    parts = _NAME.split(text)[1:]
+    return {name: Statement(body, name) for name, body in zip(parts[::2], parts[1::2], strict=True)}
