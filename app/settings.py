@@ -21,7 +21,7 @@ class DatabaseSettings(Group):
     """Where PostgreSQL is and how many connections this process may hold."""
 
     url: SecretStr = Field(
-        SecretStr("postgresql://cairn:cairn@127.0.0.1:5432/cairn"), description="PostgreSQL 16 or later with pgvector."
+        SecretStr("postgresql://cairn:cairn@127.0.0.1:5432/cairn"), description="PostgreSQL 18 with pgvector."
     )
     direct_url: SecretStr | None = Field(
         None, description="The same database without a pooler between; migrations need it. Default: the URL above."

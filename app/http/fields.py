@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from app.http.router import RESERVED_IDS
 from app.http.verbatim import JsonObject, JsonValue, Verbatim
 
 __all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money", "Query", "Score", "Text", "Verbatim"]
@@ -40,8 +41,8 @@ class Query(BaseModel):
 def _id(value: str) -> str:
     if len(value.encode()) > 255:
         raise ValueError("must be at most 255 bytes of UTF-8")
-    if value in (".", ".."):
-        raise ValueError("must not be '.' or '..'")
+    if value in RESERVED_IDS:
+        raise ValueError(f"must not be the word {value!r}")
     return value
 
 

@@ -1,0 +1,38 @@
+"""Runs migrations: one migrator at a time, with bounds on every wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+from alembic import context
+from sqlalchemy import Connection
+
+from app.db.migrate import ignore_partitions, migrating
+from app.settings import Settings
+from app.tables import METADATA
+
+
+def run(connection: Connection) -> None:
+    """Run inside the connection that `migrating` holds the lock beside."""
+    context.configure(
+        connection=connection,
+        target_metadata=METADATA,
+        include_object=ignore_partitions,
+        transaction_per_migration=True,
+        compare_type=True,
+        compare_server_default=False,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def main() -> None:
+    """Connect to the database of the settings, or the one that the caller passed in, and migrate."""
+    given = context.config.attributes.get("database_settings")
+    async with migrating(given or Settings().database, report=context.config.attributes.get("report", print)) as connection:
+        await connection.run_sync(run)
+
+
+if context.is_offline_mode():
+    raise SystemExit("Migrations look at the database; run them against one (without --sql).")
+asyncio.run(main())

@@ -1,0 +1,162 @@
+"""Brings a database to the schema of this code: one migrator at a time, every wait bounded, and what it left checked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from app.settings import DatabaseSettings
+
+LOCK = 0x6361_6972_6E  # "cairn"
+LOCK_SECONDS = 5
+STATEMENT_SECONDS = 3600
+TRIES = 5
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class MigrationRefused(Exception):
+    """A migration that cannot run now; the message says what to do."""
+
+
+def config() -> Config:
+    """Alembic's configuration, wherever the command is run from."""
+    found = Config(str(_ROOT / "alembic.ini"))
+    found.set_main_option("script_location", str(_ROOT / "alembic").replace("%", "%%"))
+    return found
+
+
+def expected_revision() -> str:
+    """The revision that this code needs."""
+    head = ScriptDirectory.from_config(config()).get_current_head()
+    assert head is not None
+    return head
+
+
+def migrate(settings: DatabaseSettings, revision: str = "head", *, report: Callable[[str], None] = print) -> None:
+    """Upgrade the database. Gives up on a lock after five seconds, so readers never stall longer, and tries again.
+
+    Raises `MigrationRefused` when the lock of another migrator, or of a long transaction, outlasts every try.
+    """
+    chosen = config()
+    chosen.attributes.update(database_settings=settings, report=report)
+    for attempt in range(TRIES):
+        try:
+            command.upgrade(chosen, revision)
+            break
+        except Exception as error:
+            if attempt == TRIES - 1 or not _lock_refused(error):
+                raise _refusal(error) from error
+            report(f"A table is in use; trying again ({attempt + 2} of {TRIES}).")
+            time.sleep(2**attempt)
+    asyncio.run(rebuild_invalid_indexes(settings, report=report))
+
+
+def downgrade(settings: DatabaseSettings, revision: str) -> None:
+    """Go back to an earlier revision."""
+    chosen = config()
+    chosen.attributes.update(database_settings=settings, report=lambda _line: None)
+    command.downgrade(chosen, revision)
+
+
+def _lock_refused(error: BaseException) -> bool:
+    cause = getattr(error, "orig", error)
+    return getattr(cause, "sqlstate", None) == "55P03"
+
+
+def _refusal(error: Exception) -> Exception:
+    if _lock_refused(error):
+        return MigrationRefused("A transaction holds a table that the migration changes; end it and run this again.")
+    return error
+
+
+@asynccontextmanager
+async def migrating(settings: DatabaseSettings, *, report: Callable[[str], None]) -> AsyncIterator[AsyncConnection]:
+    """A connection to migrate on, while a second one holds the migrators' lock.
+
+    Waiters poll, each in a statement of its own, so none of them holds a snapshot that a concurrent index build would
+    wait for. The lock goes with its session, however that ends.
+    """
+    url = direct_url(settings)
+    keeper = await _connect(url)
+    try:
+        await _lock(keeper, settings.migration_wait_seconds, report)
+        engine = create_async_engine(
+            url.replace("postgresql://", "postgresql+asyncpg://", 1),
+            connect_args={
+                "server_settings": {
+                    "application_name": "cairn-migrate",
+                    "lock_timeout": str(LOCK_SECONDS * 1000),
+                    "statement_timeout": str(STATEMENT_SECONDS * 1000),
+                    "timezone": "UTC",
+                }
+            },
+        )
+        try:
+            async with engine.connect() as connection:
+                yield connection
+        finally:
+            await engine.dispose()
+    finally:
+        await keeper.close()
+
+
+async def _connect(url: str) -> asyncpg.Connection:
+    try:
+        return await asyncpg.connect(url, timeout=10, server_settings={"application_name": "cairn-migrate-lock"})
+    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        raise MigrationRefused(
+            f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."
+        ) from error
+
+
+async def _lock(keeper: asyncpg.Connection, wait_seconds: float, report: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    while not await keeper.fetchval("SELECT pg_try_advisory_lock($1)", LOCK):
+        if time.monotonic() > deadline:
+            raise MigrationRefused(f"Another migrator still runs after {wait_seconds:g} s; look at it, then try again.")
+        if not told:
+            report("Another migrator is at work; waiting for it.")
+            told = True
+        await asyncio.sleep(0.25)
+
+
+def direct_url(settings: DatabaseSettings) -> str:
+    """The URL without a pooler between, as asyncpg wants it."""
+    return (settings.direct_url or settings.url).get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+
+
+async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callable[[str], None]) -> list[str]:
+    """Rebuild indexes that a killed concurrent build left invalid. Gives their names."""
+    keeper = await _connect(direct_url(settings))
+    try:
+        await _lock(keeper, settings.migration_wait_seconds, report)
+        found = await keeper.fetch(
+            "SELECT c.oid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace"
+            " ORDER BY 1 LIMIT 1000"
+        )
+        for row in found:
+            report(f"Rebuilding {row['name']}, which an interrupted build left invalid.")
+            if row["name"].strip('"').endswith("_ccnew"):
+                await keeper.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {row['name']}")
+            else:
+                await keeper.execute(f"REINDEX INDEX CONCURRENTLY {row['name']}")
+        return [row["name"] for row in found]
+    finally:
+        await keeper.close()
+
+
+def ignore_partitions(_object: Any, name: str | None, kind: str, reflected: bool, _compared: Any) -> bool:
+    """Partitions are made by a job and belong to their parent; Alembic does not compare them."""
+    return not (kind == "table" and reflected and (name or "").startswith("events_p"))

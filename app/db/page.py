@@ -1,0 +1,181 @@
+"""Keyset pages: the cost of a page grows with the page, at any depth; nulls come last in either order."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.db.database import Reader
+from app.db.shape import Shape
+from app.db.sql import Statement
+from app.errors import BadCursor, InvalidInput, invalid
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A way to sort: the SQL expression (`{t}` is the alias), the type its cursor key is read as, and nullability."""
+
+    sql: str
+    type: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the caller asked of a list: size, place, order, what to show, whether to count."""
+
+    limit: int
+    cursor: str | None = None
+    sort: str | None = None
+    order: str | None = None
+    include: frozenset[str] = frozenset()
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page: each item's JSON text, the cursor of the next page, and the total if it was asked for."""
+
+    items: list[bytes]
+    next_cursor: str | None
+    total: int | None = None
+
+    def body(self) -> bytes:
+        """The page as JSON."""
+        total = b"" if self.total is None else b',"total":%d' % self.total
+        cursor = json.dumps(self.next_cursor).encode()
+        return b'{"items":[' + b",".join(self.items) + b'],"next_cursor":' + cursor + total + b"}"
+
+
+class Listing:
+    """A list of one resource: where its rows are, how they are filtered and sorted.
+
+    `source` is SQL such as `invocations AS t`; `filters` maps a parameter to a condition on `t` with the parameter as
+    `:name`. Every listing is within one tenant, and its last sort key is `id`, so the order is total.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        shape: Shape,
+        *,
+        sorts: Mapping[str, Sort],
+        default: tuple[str, str],
+        filters: Mapping[str, str] | None = None,
+        id_sql: str = "t.id",
+    ) -> None:
+        self.name, self.source, self.shape, self.id_sql = name, source, shape, id_sql
+        self.sorts, self.default, self.filters = sorts, default, dict(filters or {})
+
+    async def page(self, reader: Reader, tenant_id: str, page: Page, given: Mapping[str, Any]) -> Found:
+        """One page of what matches. `given` holds the filters that were named; each must be declared."""
+        sort, order = self._order(page)
+        digest = self._digest(tenant_id, sort, order, given)
+        key, after_id, place = _decode(page.cursor, digest)
+        statement = self._statement(sort, order, frozenset(given), page.include, place)
+        try:
+            rows = await reader.rows(
+                statement, tenant_id=tenant_id, limit=page.limit + 1, after_key=key, after_id=after_id, **given
+            )
+        except InvalidInput as refusal:
+            if place == "start":
+                raise
+            raise BadCursor("The cursor is damaged.") from refusal
+        shown = rows[: page.limit]
+        following = None
+        if len(rows) > page.limit:
+            following = _encode(digest, shown[-1]["key"], shown[-1]["id"])
+        total = await self._total(reader, tenant_id, given) if page.count else None
+        return Found([row["body"] for row in shown], following, total)
+
+    def _order(self, page: Page) -> tuple[str, str]:
+        sort, order = page.sort or self.default[0], page.order
+        if sort not in self.sorts:
+            raise invalid("sort", f"must be one of {', '.join(self.sorts)}")
+        if order not in (None, "asc", "desc"):
+            raise invalid("order", "must be asc or desc")
+        return sort, order or (self.default[1] if sort == self.default[0] else "asc")
+
+    def _digest(self, tenant_id: str, sort: str, order: str, given: Mapping[str, Any]) -> str:
+        parts = [self.name, tenant_id, sort, order, sorted((name, str(value)) for name, value in given.items())]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    async def _total(self, reader: Reader, tenant_id: str, given: Mapping[str, Any]) -> int:
+        where = self.where(given)
+        counted = await reader.row(
+            Statement(f"SELECT count(*) AS total FROM {self.source} WHERE {where}"), tenant_id=tenant_id, **given
+        )
+        return int(counted["total"]) if counted is not None else 0
+
+    def where(self, given: Iterable[str]) -> str:
+        """The condition of a set of filters, as SQL."""
+        return " AND ".join(["t.tenant_id = :tenant_id", *(self.filters[name] for name in sorted(given))])
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - listings live as long as the process
+    def _statement(
+        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str
+    ) -> Statement:
+        way = self.sorts[sort]
+        expression = way.sql.replace("{t}", "t")
+        sign = ">" if order == "asc" else "<"
+        filters = self.where(given)
+        select = f"{expression}::text AS key, {self.id_sql} AS id, {self.shape.json('t', include)} AS body"
+        unique = expression == self.id_sql
+
+        def part(condition: str, ordered: str) -> str:
+            return (
+                f"(SELECT {select} FROM {self.source} WHERE {filters}{condition}"
+                f" ORDER BY {ordered} LIMIT CAST(:limit AS bigint))"
+            )
+
+        by_key = f"{expression} {order}" + ("" if unique else f", {self.id_sql} {order}")
+        beyond = f" AND ({expression}, {self.id_sql}) {sign} (CAST(:after_key AS {way.type}), CAST(:after_id AS text))"
+        if unique:
+            beyond = f" AND {self.id_sql} {sign} CAST(:after_id AS text)"
+        keep = "WITH given AS (SELECT CAST(:after_key AS text), CAST(:after_id AS text))\n"
+        if not way.nullable:
+            return Statement(keep + part("" if place == "start" else beyond, by_key), self.name)
+        nulls = f" AND {expression} IS NULL"
+        by_id = f"{self.id_sql} {order}"
+        if place == "null":
+            nulls += f" AND {self.id_sql} {sign} CAST(:after_id AS text)"
+            return Statement(keep + part(nulls, by_id), self.name)
+        valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
+        return Statement(
+            f"{keep}SELECT key, id, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM {valued} AS a"
+            f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_id)} AS b) AS both_halves"
+            " ORDER BY half, place LIMIT CAST(:limit AS bigint)",
+            self.name,
+        )
+
+
+def _encode(digest: str, key: str | None, last_id: str) -> str:
+    text = json.dumps([digest, key, last_id], ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str | None, digest: str) -> tuple[str | None, str | None, str]:
+    """Key, id and place (`start`, `key`, `null`) of a cursor. Raises `BadCursor` for one of another list."""
+    if cursor is None:
+        return None, None, "start"
+    try:
+        found, key, last_id = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError):
+        raise BadCursor("The cursor is damaged; start again without one.") from None
+    if found != digest or not isinstance(last_id, str) or not isinstance(key, str | None) or not _text(key, last_id):
+        raise BadCursor("The cursor belongs to another list, filter or order; start again without one.")
+    return key, last_id, "null" if key is None else "key"
+
+
+def _text(*parts: str | None) -> bool:
+    """Whether PostgreSQL can hold the parts as text."""
+    try:
+        return b"\x00" not in "".join(part or "" for part in parts).encode()
+    except UnicodeEncodeError:
+        return False

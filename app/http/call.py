@@ -1,0 +1,112 @@
+"""One request, as a route sees it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+
+from app.db.database import Database, KeyClaim, Reader, Writer
+from app.errors import InvalidInput, TenantRequired, invalid
+from app.http.caller import Caller
+from app.settings import HttpSettings
+
+if TYPE_CHECKING:
+    from app.http.metrics import Metrics
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
+_ETAG = re.compile(r'"(\d{1,18})"').fullmatch
+MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every request stands on; built once in `create_app`."""
+
+    database: Database
+    settings: HttpSettings
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Fence:
+    """The attempt under which a write happens: `Submission-Attempt: <submission_id>;<attempt_id>`."""
+
+    submission_id: str
+    attempt_id: str
+
+
+class Call(Request):
+    """A request with its caller, its tenant and its way to the database."""
+
+    ground: Ground
+    caller: Caller
+    raw_body: bytes = b""
+    writer: Writer
+    reader: Reader
+    batched: bool = False
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant that this call acts for. Raises `TenantRequired` for an operator who named none."""
+        if self.caller.tenant_id is None:
+            raise TenantRequired("The operator's key acts for a tenant; name it in the header X-Tenant-Id.")
+        return self.caller.tenant_id
+
+    @property
+    def claim_tenant(self) -> str:
+        """The tenant whose Idempotency-Keys this call uses; the operator's own calls have keys of their own."""
+        return self.caller.tenant_id or ""
+
+    @property
+    def raw_path(self) -> str:
+        """The path as it was sent, still percent-encoded."""
+        return (self.scope.get("raw_path") or self.scope["path"].encode()).decode("latin-1").partition("?")[0]
+
+    @cached_property
+    def claim(self) -> KeyClaim | None:
+        """The Idempotency-Key with the request's fingerprint. Raises `InvalidInput` for a malformed one."""
+        key = self.headers.get("idempotency-key")
+        if key is None or self.method not in MUTATING:
+            return None
+        if not _KEY(key):
+            raise invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+        digest = hashlib.sha256()
+        for part in (self.method.encode(), self.raw_path.encode(), self.scope["query_string"], self.raw_body):
+            digest.update(len(part).to_bytes(8))
+            digest.update(part)
+        return KeyClaim(key, digest.digest())
+
+    @cached_property
+    def fence(self) -> Fence | None:
+        """The attempt named in `Submission-Attempt`. Raises `InvalidInput` for a malformed one."""
+        header = self.headers.get("submission-attempt")
+        if header is None:
+            return None
+        parts = [unquote(part) for part in header.strip().split(";")]
+        if len(parts) != 2 or not all(parts) or any("\x00" in part or "\ufffd" in part for part in parts):
+            raise invalid("Submission-Attempt", "must be <submission_id>;<attempt_id>, each percent-encoded")
+        return Fence(parts[0], parts[1])
+
+    @cached_property
+    def if_match(self) -> list[int] | None:
+        """The revisions that `If-Match` accepts; None where any will do. A weak or foreign tag matches nothing."""
+        header = self.headers.get("if-match")
+        if header is None or header.strip() == "*":
+            return None
+        return [int(match[1]) for part in header.split(",") if (match := _ETAG(part.strip()))]
+
+    def text_header(self, name: str) -> str | None:
+        """A header as text. Raises `InvalidInput` where it is not UTF-8."""
+        value: Any = self.headers.get(name)
+        if value is None:
+            return None
+        try:
+            return str(value.encode("latin-1").decode())
+        except UnicodeDecodeError:
+            raise InvalidInput(f"The header {name} is not UTF-8.") from None

@@ -1,0 +1,251 @@
+"""A route: declared to FastAPI, which documents it; carried out by a thin path that leaves payloads alone."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import typing
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, get_args, get_origin
+from urllib.parse import parse_qsl
+
+from fastapi import Body as BodyParameter
+from fastapi import Query as QueryParameter
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.responses import Response
+
+from app.db.database import Answer, Database, Transaction
+from app.db.integrity import KeyKept, is_retryable
+from app.errors import AppError, InvalidInput, MalformedRequest, PreconditionFailed, UnsupportedMediaType, invalid
+from app.http import idempotency
+from app.http.call import MUTATING, Call
+from app.http.fields import Body, Query
+from app.http.openapi import responses_of
+from app.http.problems import rejected
+from app.http.verbatim import read_body
+
+THREAD_BYTES = 1024 * 1024
+TRIES = 4
+Handler = Callable[..., Awaitable[Answer | Response]]
+
+
+class Endpoint(APIRoute):
+    """One operation: its scope, its errors, and how it is carried out."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Handler,
+        *,
+        scope: str,
+        transactional: bool = False,
+        open_to_all: bool = False,
+        batchable: bool = True,
+        streams: bool = False,
+        errors: tuple[type[AppError], ...] = (),
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **documented: Any,
+    ) -> None:
+        self.scope, self.transactional = scope, transactional
+        self.open_to_all, self.batchable, self.streams, self.errors = open_to_all, batchable, streams, errors
+        self.run, self.query_model, self.body_model = endpoint, None, None
+        self.path_names: list[str] = []
+        hints = typing.get_type_hints(endpoint, include_extras=True)
+        self._read_signature(hints)
+        super().__init__(
+            path,
+            _documented(endpoint, hints),
+            responses={**responses_of(self, errors), **(responses or {})},
+            **documented,
+        )
+
+    def _read_signature(self, hints: dict[str, Any]) -> None:
+        """Path parameters are `str`, the query is a `Query` model, the body a `Body` model, in any order."""
+        for name in inspect.signature(self.run).parameters:
+            kind = hints[name]
+            bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+            if isinstance(bare, type) and issubclass(bare, Query):
+                self.query_model, self._query_name = bare, name
+                self._lists = frozenset(_list_fields(bare))
+            elif isinstance(bare, type) and issubclass(bare, Body):
+                self.body_model, self._body_name = bare, name
+            elif bare is str:
+                self.path_names.append(name)
+
+    async def perform(self, call: Call, path_values: list[str]) -> Answer | Response:
+        """Carry the call out on the writer it has: check the scope, read the query and the body, run the handler."""
+        if not self.open_to_all:
+            call.caller.require(self.scope)
+        arguments: dict[str, Any] = dict(zip(self.path_names, path_values, strict=True))
+        query = call.scope["query_string"]
+        if self.query_model is not None:
+            arguments[self._query_name] = self._query(query)
+        elif query:
+            self._query_names(query, frozenset())
+        if self.body_model is not None:
+            arguments[self._body_name] = await self._body(call)
+        if call.fence is not None and call.method in MUTATING:
+            await idempotency.check_fence(call)
+        return await self.run(call, **arguments)
+
+    async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
+        """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""
+        if call.method not in MUTATING or self.open_to_all:
+            call.reader = call.ground.database
+            return await self.perform(call, path_values)
+        database, claim = call.ground.database, call.claim
+        if not self.transactional:
+            call.writer = database.once(call.claim_tenant, claim)
+            call.reader = call.writer
+            if claim is None:
+                return await self.perform(call, path_values)
+            return await idempotency.once(call, lambda: self.perform(call, path_values))
+        if claim is None:
+            return await self._in_transaction(call, path_values, database)
+        return await idempotency.once(call, lambda: self._in_transaction(call, path_values, database))
+
+    async def _in_transaction(self, call: Call, path_values: list[str], database: Database) -> Answer | Response:
+        for attempt in range(TRIES):
+            try:
+                async with database.writing() as transaction:
+                    return await self._kept(call, path_values, transaction)
+            except AppError as refusal:
+                cause = refusal.__cause__
+                if attempt == TRIES - 1 or cause is None or not is_retryable(cause):
+                    raise
+            await asyncio.sleep(0.01 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    async def _kept(self, call: Call, path_values: list[str], transaction: Transaction) -> Answer | Response:
+        call.writer = call.reader = transaction
+        if call.claim is None:
+            return await self.perform(call, path_values)
+        await idempotency.claim(transaction, call.claim_tenant, call.claim)
+        answer = await self.perform(call, path_values)
+        if not isinstance(answer, Answer):
+            raise InvalidInput("This route takes no Idempotency-Key.")
+        await idempotency.keep(transaction, call.claim_tenant, call.claim, answer)
+        return answer
+
+    def _query_names(self, query: bytes, known: frozenset[str]) -> list[tuple[str, str]]:
+        try:
+            pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=200)
+        except ValueError:
+            raise MalformedRequest("The query string is not percent-encoded UTF-8, or has too many parameters.") from None
+        for name, value in pairs:
+            if name not in known:
+                listed = ", ".join(sorted(known)) or "none"
+                raise invalid(name.replace("\x00", "?"), f"is not a parameter of this call; known: {listed}")
+            if "\x00" in value:
+                raise invalid(name, "must not hold U+0000")
+        return pairs
+
+    def _query(self, query: bytes) -> Query:
+        model = self.query_model
+        assert model is not None
+        if not query:
+            return model()
+        given: dict[str, Any] = {}
+        for name, value in self._query_names(query, frozenset(_wire_names(model))):
+            if name in self._lists:
+                given.setdefault(name, []).append(value)
+            elif name in given:
+                raise invalid(name, "must be given once")
+            else:
+                given[name] = value
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            raise rejected(error, query=True) from None
+
+    async def _body(self, call: Call) -> Body:
+        model = self.body_model
+        assert model is not None
+        kind = call.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise UnsupportedMediaType("Send the body as application/json.")
+        raw, nesting_max = call.raw_body, call.ground.settings.nesting_max
+        if len(raw) > THREAD_BYTES:
+            cut = await asyncio.to_thread(read_body, raw, model, nesting_max)
+        else:
+            cut = read_body(raw, model, nesting_max)
+        try:
+            return model.__pydantic_validator__.validate_python(cut)  # type: ignore[no-any-return]
+        except ValidationError as error:
+            raise rejected(error) from None
+
+
+class Routes(list[Endpoint]):
+    """The endpoints of a domain, in the order in which they are documented."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self.tag = tag
+
+    def _add(self, method: str, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        def added(handler: Handler) -> Handler:
+            self.append(Endpoint(path, handler, methods=[method], tags=[self.tag], name=handler.__name__, **options))
+            return handler
+
+        return added
+
+    def get(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        """A read; HEAD is answered too."""
+        return self._add("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        """A create or an action."""
+        return self._add("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        """An ensure or a replacement."""
+        return self._add("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        """A change of the members given."""
+        return self._add("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
+        """A removal."""
+        return self._add("DELETE", path, **options)
+
+
+def require_revision(changed: bool, if_match: list[int] | None, current: int) -> None:
+    """Raise `PreconditionFailed` when nothing changed because `If-Match` did not name the current revision."""
+    if not changed and if_match is not None and current not in if_match:
+        raise PreconditionFailed("The resource has another revision; read it again.", current_etag=f'"{current}"')
+
+
+def _wire_names(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _list_fields(model: type[BaseModel]) -> list[str]:
+    return [
+        info.alias or name
+        for name, info in model.model_fields.items()
+        if any(get_origin(part) is list for part in (info.annotation, *get_args(info.annotation)))
+    ]
+
+
+def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
+    """The handler with a signature that FastAPI documents: the same parameters, marked as query or body."""
+
+    async def documented(**_: Any) -> Any:  # never run: `serve` runs the handler itself
+        raise AssertionError("unreachable")
+
+    parameters = []
+    for name, parameter in inspect.signature(handler).parameters.items():
+        kind = hints[name]
+        if isinstance(kind, type) and issubclass(kind, Query):
+            kind = Annotated[kind, QueryParameter()]
+        elif isinstance(kind, type) and issubclass(kind, Body):
+            kind = Annotated[kind, BodyParameter()]
+        parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+    documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    documented.__name__, documented.__doc__ = handler.__name__, handler.__doc__
+    return documented
+
+
+__all__ = ["Endpoint", "KeyKept", "Routes", "require_revision"]

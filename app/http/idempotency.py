@@ -1,0 +1,88 @@
+"""One effect for each Idempotency-Key: claimed and kept in the effect's own transaction, replayed afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
+
+from app.db.database import Answer, KeyClaim, Reader, Transaction
+from app.db.integrity import KeyKept
+from app.db.sql import Statement
+from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, StaleAttempt
+from app.http.call import Call
+
+WAIT_SECONDS = 2.0
+
+_CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
+_KEEP = Statement(
+    "INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)"
+    " VALUES (:tenant_id, :key, :fingerprint, :status, :etag, :body)"
+)
+_FIND = Statement(
+    "SELECT fingerprint, status, etag, body FROM idempotency_keys WHERE tenant_id = :tenant_id AND key = :key"
+)
+
+
+async def once(call: Call, effect: Callable[[], Awaitable[Answer | Response]]) -> Answer | Response:
+    """Run the effect, or replay its kept answer; wait at most two seconds for a twin that is still running.
+
+    Refusals are not kept. But where a refusal may be the echo of our own earlier success, that success is replayed.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    pause = 0.02
+    while True:
+        try:
+            return await effect()
+        except IdempotencyInProgress:
+            if time.monotonic() + pause > deadline:
+                raise
+        except AppError as refusal:
+            kept = await _replayed(call)
+            if kept is not None:
+                return kept
+            if not isinstance(refusal, KeyKept) or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 0.2)
+
+
+async def _replayed(call: Call) -> Answer | None:
+    wanted = call.claim
+    assert wanted is not None
+    reader: Reader = call.ground.database
+    kept = await reader.row(_FIND, tenant_id=call.claim_tenant, key=wanted.key)
+    if kept is None:
+        return None
+    if bytes(kept["fingerprint"]) != wanted.fingerprint:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request; use a new one.")
+    return Answer(kept["status"], kept["body"], kept["etag"], {"Idempotency-Replayed": "true"})
+
+
+async def claim(transaction: Transaction, tenant_id: str, wanted: KeyClaim) -> None:
+    """Claim a key at the start of a transaction. Raises `KeyKept` or `IdempotencyInProgress`."""
+    await transaction.row(_CLAIM, tenant_id=tenant_id, key=wanted.key)
+
+
+async def keep(transaction: Transaction, tenant_id: str, wanted: KeyClaim, answer: Answer) -> None:
+    """Keep an answer with the effect, so that both commit or neither."""
+    await transaction.row(
+        _KEEP,
+        tenant_id=tenant_id,
+        key=wanted.key,
+        fingerprint=wanted.fingerprint,
+        status=answer.status,
+        etag=answer.etag,
+        body=answer.body,
+    )
+
+
+async def check_fence(call: Call) -> None:
+    """Refuse a write under an attempt that owns no submission; none does until submissions exist."""
+    fence = call.fence
+    assert fence is not None
+    raise StaleAttempt(
+        "No such attempt owns this submission.", submission_id=fence.submission_id, attempt_id=None
+    )

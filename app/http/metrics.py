@@ -1,0 +1,62 @@
+"""What Prometheus reads: requests by route template and status, times, connections. Labels are bounded."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+
+from app.db.database import Database
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """The process's own registry; several processes share files when PROMETHEUS_MULTIPROC_DIR is set."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "cairn_http_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "cairn_http_request_seconds", "Time to answer.", ("route",), buckets=SECONDS, registry=self.registry
+        )
+        self.connections = Gauge(
+            "cairn_database_connections", "Connections of this process.", ("state",), registry=self.registry,
+            multiprocess_mode="livesum",
+        )  # fmt: skip
+        self.sequenced = Counter("cairn_events_sequenced", "Events given a position.", registry=self.registry)
+        self.sequencer_delay = Histogram(
+            "cairn_event_sequencing_seconds", "From an event's write to its position.", buckets=SECONDS,
+            registry=self.registry,
+        )  # fmt: skip
+        self.job_runs = Counter(
+            "cairn_background_runs", "Background runs.", ("job", "outcome"), registry=self.registry
+        )
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answered request."""
+        series = self._series.get((method, route, status))
+        if series is None:
+            series = self.requests.labels(method, route, str(status)), self.seconds.labels(route)
+            self._series[method, route, status] = series
+        series[0].inc()
+        series[1].observe(seconds)
+
+    def text(self, database: Database | None) -> bytes:
+        """The exposition text."""
+        if database is not None:
+            size, idle = database.connections
+            self.connections.labels("idle").set(idle)
+            self.connections.labels("busy").set(size - idle)
+        if self._shared():
+            registry = CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            return generate_latest(registry)
+        return generate_latest(self.registry)
+
+    @staticmethod
+    def _shared() -> bool:
+        import os  # noqa: PLC0415 - only asked when scraped
+
+        return "PROMETHEUS_MULTIPROC_DIR" in os.environ

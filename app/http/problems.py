@@ -1,0 +1,83 @@
+"""Every refusal as application/problem+json (RFC 9457), and what validation found, by JSON Pointer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.errors import AppError, InvalidInput
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_MAX = 100
+
+
+def problem(error: AppError, instance: str, request_id: str) -> bytes:
+    """The body of a refusal: type, title, status, detail, instance, code, request id, and the facts."""
+    members: dict[str, Any] = {
+        "type": f"/problems/{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "instance": instance,
+        "code": error.code,
+        "request_id": request_id,
+        **error.facts,
+    }
+    return json.dumps(members, default=str).encode("ascii")
+
+
+def rejected(error: ValidationError, *, query: bool = False) -> InvalidInput:
+    """What a model refused, as one refusal that names every place; a query parameter is named, not pointed to."""
+    found = [
+        {"pointer": _pointer(item["loc"], query), "message": _message(item)}
+        for item in error.errors(include_url=False, include_input=False)[:ERRORS_MAX]
+    ]
+    first = found[0]
+    return InvalidInput(f"{first['pointer'] or 'The body'}: {first['message']}.", errors=found)
+
+
+def _pointer(location: tuple[int | str, ...], query: bool) -> str:
+    if query:
+        return str(location[0]) if location else ""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+
+
+def _message(item: Any) -> str:
+    context = item.get("ctx", {})
+    kind = item["type"]
+    fixed = {
+        "missing": "is required",
+        "extra_forbidden": "is not a member that this call knows",
+        "int_type": "must be an integer from 0 to 9007199254740991",
+        "int_from_float": "must be an integer",
+        "int_parsing": "must be an integer",
+        "int_parsing_size": "must be an integer within ±9007199254740991",
+        "string_type": "must be a string",
+        "string_unicode": "must be valid Unicode, without lone surrogates",
+        "bool_type": "must be true or false",
+        "bool_parsing": "must be true or false",
+        "list_type": "must be an array",
+        "tuple_type": "must be an array",
+        "dict_type": "must be an object",
+        "model_type": "must be an object",
+        "is_instance_of": "must be a JSON value",
+    }
+    if kind in fixed:
+        return fixed[kind]
+    if kind == "value_error":
+        return str(context.get("error", item["msg"]))
+    if kind == "string_pattern_mismatch":
+        return "must not hold U+0000" if "\\x00" in str(context.get("pattern")) else f"must match {context['pattern']}"
+    bounds = {
+        "greater_than_equal": "must be at least {ge}",
+        "less_than_equal": "must be at most {le}",
+        "greater_than": "must be more than {gt}",
+        "string_too_short": "must have at least {min_length} characters",
+        "string_too_long": "must have at most {max_length} characters",
+        "too_short": "must have at least {min_length} items",
+        "too_long": "must have at most {max_length} items",
+        "literal_error": "must be one of {expected}",
+    }
+    return bounds[kind].format(**context) if kind in bounds else str(item["msg"])

@@ -1,0 +1,81 @@
+"""Finds the route of a request on the raw path, so that an id may hold any character, percent-encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from app.errors import MalformedRequest, MethodNotAllowed, NotFound, invalid
+
+if TYPE_CHECKING:
+    from app.http.endpoint import Endpoint
+
+ID_BYTES_MAX = 255
+RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup", "query", "claim-next", "restore"})
+
+
+class _Node:
+    __slots__ = ("endpoints", "literals", "parameter")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.parameter: _Node | None = None
+        self.endpoints: dict[str, Endpoint] = {}
+
+
+class Router:
+    """A tree of path segments: a look-up costs the segments of the path, not the number of routes."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self._root = _Node()
+        for endpoint in endpoints:
+            node = self._root
+            for segment in endpoint.path.strip("/").split("/"):
+                if segment.startswith("{"):
+                    node.parameter = node.parameter or _Node()
+                    node = node.parameter
+                else:
+                    node = node.literals.setdefault(segment, _Node())
+            for method in endpoint.methods or ():
+                node.endpoints[method] = endpoint
+
+    def match(self, method: str, raw_path: str) -> tuple[Endpoint, list[str]]:
+        """The route and its path parameters, each decoded once.
+
+        Raises `NotFound`, `MethodNotAllowed`, and `InvalidInput` for a segment that cannot be an id.
+        """
+        node, values = self._root, []
+        for segment in raw_path.split("/")[1:]:
+            below = node.literals.get(segment)
+            if below is None:
+                below = node.parameter
+                if below is None or not segment:
+                    raise NotFound("No route has this path; GET /openapi.json lists them all.")
+                values.append(segment)
+            node = below
+        endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
+        if endpoint is None:
+            if not node.endpoints:
+                raise NotFound("No route has this path; GET /openapi.json lists them all.")
+            allowed = sorted({*node.endpoints, *(("HEAD",) if "GET" in node.endpoints else ())})
+            raise MethodNotAllowed(
+                f"This path answers {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)}, allowed=allowed
+            )
+        return endpoint, [decode(value, name) for value, name in zip(values, endpoint.path_names, strict=True)]
+
+
+def decode(segment: str, name: str) -> str:
+    """A path segment as an id. Raises `MalformedRequest` for bad encoding, `InvalidInput` for what no id can be."""
+    try:
+        plain = segment.isascii() and "%" not in segment
+        text = segment if plain else unquote_to_bytes(segment.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise MalformedRequest(f"The path's {name} is not UTF-8.") from None
+    if "\x00" in text:
+        raise invalid(name, "must not hold U+0000")
+    if text in RESERVED_IDS:
+        raise invalid(name, f"must not be the word {text!r}")
+    if len(text) * 4 > ID_BYTES_MAX and len(text.encode()) > ID_BYTES_MAX:
+        raise invalid(name, f"must be at most {ID_BYTES_MAX} bytes of UTF-8")
+    return text

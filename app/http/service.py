@@ -1,0 +1,160 @@
+"""The application: FastAPI for documents and life cycle, and one thin path for every operation under `/v1`."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from fastapi import FastAPI
+from opentelemetry import trace
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
+
+from app.db.database import Answer
+from app.errors import AppError, PersistenceError
+from app.http.body import Disconnected, receive_body
+from app.http.call import MUTATING, Call, Ground
+from app.http.caller import Authenticator, Caller
+from app.http.endpoint import Endpoint
+from app.http.openapi import document
+from app.http.problems import MEDIA_TYPE, problem
+from app.http.router import Router
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
+DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
+_OPEN = Caller(None, None, frozenset())
+log = structlog.get_logger("cairn.http")
+
+
+class Service(FastAPI):
+    """Cairn as an ASGI application. `ground` and `authenticator` are set when it starts."""
+
+    ground: Ground
+    authenticator: Authenticator
+
+    def __init__(self, endpoints: Iterable[Endpoint], **options: Any) -> None:
+        super().__init__(**options)
+        self.endpoints = list(endpoints)
+        self.router.routes.extend(self.endpoints)
+        self.paths = Router(self.endpoints)
+        self.tracer: trace.Tracer | None = None
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, built on first use."""
+        return document(self)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; everything but HTTP goes to FastAPI."""
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        if self.tracer is None:
+            await self._answer(scope, receive, send)
+            return
+        with self.tracer.start_as_current_span(scope["method"], kind=trace.SpanKind.SERVER) as span:
+            status, route = await self._answer(scope, receive, send)
+            span.update_name(f"{scope['method']} {route}")
+            span.set_attributes({"http.route": route, "http.response.status_code": status})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> tuple[int, str]:
+        started = time.perf_counter()
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id")
+        request_id = given if given and _REQUEST_ID(given) else f"req_{uuid4().hex}"
+        raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
+        route = "unmatched"
+        if raw_path in DOCUMENTS:
+            await super().__call__(scope, receive, outlet.send)
+            return outlet.status, raw_path
+        try:
+            endpoint, values = self.paths.match(scope["method"], raw_path)
+            route = endpoint.path
+            call = await self._call(endpoint, scope, headers, receive)
+            answer = await endpoint.serve(call, values)
+            if isinstance(answer, Answer):
+                await outlet.answer(answer)
+            else:
+                await answer(scope, receive, outlet.send)
+        except Disconnected:
+            return 499, route
+        except Exception as error:
+            refusal = error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")
+            self._log_failure(refusal, error, request_id, scope, route)
+            if outlet.started:
+                raise
+            await outlet.problem(refusal, raw_path)
+        seconds = time.perf_counter() - started
+        self.ground.metrics.answered(scope["method"], route, outlet.status, seconds)
+        settings = self.ground.settings
+        if settings.access_log or seconds > settings.slow_request_seconds:
+            log.info(
+                "request", method=scope["method"], route=route, status=outlet.status,
+                milliseconds=round(seconds * 1000, 1), request_id=request_id,
+            )  # fmt: skip
+        return outlet.status, route
+
+    async def _call(self, endpoint: Endpoint, scope: Scope, headers: Headers, receive: Receive) -> Call:
+        call = Call(scope, receive)
+        call.ground = self.ground
+        call.caller = _OPEN
+        if not endpoint.open_to_all:
+            call.caller = await self.authenticator.caller(headers.get("authorization"), headers.get("x-tenant-id"))
+        if scope["method"] in MUTATING and not endpoint.streams:
+            call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
+        return call
+
+    @staticmethod
+    def _log_failure(refusal: AppError, error: Exception, request_id: str, scope: Scope, route: str) -> None:
+        if refusal.status < 500:
+            return
+        cause = error.__cause__ or error
+        log.error(
+            "failed", code=refusal.code, method=scope["method"], route=route, request_id=request_id,
+            error=f"{type(cause).__name__}: {cause}"[:500], exc_info=error if refusal.status == 500 else None,
+        )  # fmt: skip
+
+
+class _Outlet:
+    """Sends an answer with the headers that are always present."""
+
+    def __init__(self, send: Send, request_id: str, head: bool) -> None:
+        self._send, self._request_id, self._head = send, request_id.encode(), head
+        self.started, self.status = False, 500
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, self.status = True, message["status"]
+            message["headers"] = [*message.get("headers", []), *self._always()]
+        await self._send(message)
+
+    def _always(self) -> list[tuple[bytes, bytes]]:
+        return [(b"x-request-id", self._request_id), (b"x-content-type-options", b"nosniff")]
+
+    async def answer(self, answer: Answer) -> None:
+        headers = [(b"content-type", b"application/json")]
+        if answer.etag is not None:
+            headers.append((b"etag", b'"%d"' % answer.etag))
+        await self._whole(answer.status, answer.body, headers, answer.headers)
+
+    async def problem(self, refusal: AppError, instance: str) -> None:
+        body = problem(refusal, instance, self._request_id.decode())
+        await self._whole(refusal.status, body, [(b"content-type", MEDIA_TYPE.encode())], refusal.headers)
+
+    async def _whole(
+        self, status: int, body: bytes | None, headers: list[tuple[bytes, bytes]], more: dict[str, str]
+    ) -> None:
+        if more:
+            headers += [(name.lower().encode(), value.encode("latin-1")) for name, value in more.items()]
+        if body is None:
+            headers = [header for header in headers if header[0] != b"content-type"]
+        if status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(body or b"")))
+        self.started, self.status = True, status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers + self._always()})
+        await self._send({"type": "http.response.body", "body": b"" if self._head or body is None else body})
+

@@ -1,0 +1,19 @@
+"""Every table of the schema, gathered for migrations and checks."""
+
+from __future__ import annotations
+
+import app.background.tables
+import app.datasets.tables
+import app.db.tables
+import app.events.tables
+import app.evolution.tables
+import app.http.tables
+import app.invocations.tables
+import app.messages.tables
+import app.nodes.tables
+import app.tenants.tables
+import app.versions.tables
+import app.workflows.tables  # noqa: F401
+from app.db.base import METADATA
+
+__all__ = ["METADATA"]

@@ -1,0 +1,60 @@
+"""Versions: immutable, named by content and ancestry; and the inputs and outputs recorded beside them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKeyConstraint, Index, Table, text
+
+from app.db.base import METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
+
+versions = Table(
+    "versions",
+    METADATA,
+    tenant(),
+    identity(),
+    reference("workflow_id", required=True),
+    exact("dsl", required=True),
+    words("dsl_hash", required=True),
+    words("operation", required=True),
+    reference("parent1_id"),
+    reference("parent2_id"),
+    Column("parents_unknown", Boolean, nullable=False, server_default=text("false")),
+    reference("generation_id"),
+    words("commit_message"),
+    Column("iteration_budget", BigInteger),
+    Column("time_budget_seconds", BigInteger),
+    searchable("input_schema"),
+    searchable("output_schema"),
+    searchable("knowledge"),
+    moment("created_at", default=True),
+    ForeignKeyConstraint(["tenant_id", "workflow_id"], ["workflows.tenant_id", "workflows.id"]),
+    ForeignKeyConstraint(["tenant_id", "parent1_id"], ["versions.tenant_id", "versions.id"]),
+    ForeignKeyConstraint(["tenant_id", "parent2_id"], ["versions.tenant_id", "versions.id"]),
+    ForeignKeyConstraint(["tenant_id", "generation_id"], ["generations.tenant_id", "generations.id"], use_alter=True),
+    CheckConstraint("operation IN ('init', 'mutation', 'crossover', 'immigrant')", name="operation"),
+    CheckConstraint("dsl_hash ~ '^(jcs|raw):[0-9a-f]{64}$'", name="dsl_hash"),
+    CheckConstraint(
+        "CASE WHEN parents_unknown THEN parent1_id IS NULL AND parent2_id IS NULL"
+        " WHEN operation = 'mutation' THEN parent1_id IS NOT NULL AND parent2_id IS NULL"
+        " WHEN operation = 'crossover' THEN parent1_id IS NOT NULL AND parent2_id IS NOT NULL"
+        " ELSE parent1_id IS NULL AND parent2_id IS NULL END",
+        name="parents",
+    ),
+    CheckConstraint("id NOT IN (parent1_id, parent2_id)", name="not_its_own_parent"),
+    Index("ix_versions_created_at", "tenant_id", "created_at", "id"),
+    Index("ix_versions_workflow_id", "tenant_id", "workflow_id", "created_at", "id"),
+    Index("ix_versions_generation_id", "tenant_id", "generation_id", "created_at", "id"),
+    Index("ix_versions_dsl_hash", "tenant_id", "dsl_hash"),
+    Index("ix_versions_parent1_id", "tenant_id", "parent1_id"),
+    Index("ix_versions_parent2_id", "tenant_id", "parent2_id"),
+)
+
+version_io = Table(
+    "version_io",
+    METADATA,
+    tenant(),
+    identity("version_id"),
+    exact("io", required=True),
+    revision(),
+    moment("updated_at", default=True),
+    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"], ondelete="CASCADE"),
+)
