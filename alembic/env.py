@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from alembic import context
 from sqlalchemy import Connection
 
+from alembic import context
 from app.db.migrate import ignore_partitions, migrating
 from app.settings import Settings
 from app.tables import METADATA
@@ -29,7 +29,9 @@ def run(connection: Connection) -> None:
 async def main() -> None:
     """Connect to the database of the settings, or the one that the caller passed in, and migrate."""
     given = context.config.attributes.get("database_settings")
-    async with migrating(given or Settings().database, report=context.config.attributes.get("report", print)) as connection:
+    async with migrating(
+        given or Settings().database, report=context.config.attributes.get("report", print)
+    ) as connection:
         await connection.run_sync(run)
 
 

@@ -1,1 +1,3 @@
 """Cairn, the persistence service for AI-agent workflows."""
+
+__version__ = "0.1.0"

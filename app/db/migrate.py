@@ -1,4 +1,4 @@
-"""Brings a database to the schema of this code: one migrator at a time, every wait bounded, and what it left checked."""
+"""Brings a database to the schema of this code: one migrator at a time, every wait bounded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from app.settings import DatabaseSettings
 
 LOCK = 0x6361_6972_6E  # "cairn"

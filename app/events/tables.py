@@ -50,4 +50,3 @@ events = Table(
     Index("ix_events_type", "tenant_id", "type", "position"),
     postgresql_partition_by="RANGE (sequenced_at)",
 )
-

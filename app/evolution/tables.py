@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKeyConstraint, Index, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from app.db.base import METADATA, Money, Score, identity, moment, reference, revision, searchable, tenant, words
 

@@ -132,7 +132,9 @@ class Endpoint(APIRoute):
         try:
             pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=200)
         except ValueError:
-            raise MalformedRequest("The query string is not percent-encoded UTF-8, or has too many parameters.") from None
+            raise MalformedRequest(
+                "The query string is not percent-encoded UTF-8, or has too many parameters."
+            ) from None
         for name, value in pairs:
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"

@@ -83,6 +83,4 @@ async def check_fence(call: Call) -> None:
     """Refuse a write under an attempt that owns no submission; none does until submissions exist."""
     fence = call.fence
     assert fence is not None
-    raise StaleAttempt(
-        "No such attempt owns this submission.", submission_id=fence.submission_id, attempt_id=None
-    )
+    raise StaleAttempt("No such attempt owns this submission.", submission_id=fence.submission_id, attempt_id=None)

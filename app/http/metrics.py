@@ -29,9 +29,7 @@ class Metrics:
             "cairn_event_sequencing_seconds", "From an event's write to its position.", buckets=SECONDS,
             registry=self.registry,
         )  # fmt: skip
-        self.job_runs = Counter(
-            "cairn_background_runs", "Background runs.", ("job", "outcome"), registry=self.registry
-        )
+        self.job_runs = Counter("cairn_background_runs", "Background runs.", ("job", "outcome"), registry=self.registry)
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -127,7 +127,9 @@ TENANT_HEADER = {
 def _finish(schema: dict[str, Any]) -> None:
     for path, item in schema["paths"].items():
         for method, operation in item.items():
-            operation["responses"].pop("422" if "HTTPValidationError" in str(operation["responses"].get("422")) else "", None)
+            operation["responses"].pop(
+                "422" if "HTTPValidationError" in str(operation["responses"].get("422")) else "", None
+            )
             if path.startswith("/v1"):
                 operation.setdefault("parameters", []).append(TENANT_HEADER)
                 if method in ("post", "put", "patch", "delete"):

@@ -83,7 +83,9 @@ class Service(FastAPI):
         except Disconnected:
             return 499, route
         except Exception as error:
-            refusal = error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")
+            refusal = (
+                error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")
+            )
             self._log_failure(refusal, error, request_id, scope, route)
             if outlet.started:
                 raise
@@ -157,4 +159,3 @@ class _Outlet:
         self.started, self.status = True, status
         await self._send({"type": "http.response.start", "status": status, "headers": headers + self._always()})
         await self._send({"type": "http.response.body", "body": b"" if self._head or body is None else body})
-

@@ -1,51 +1,24 @@
-"""Node versions and their memory; node invocations and their actions."""
+"""Node invocations, in two phases, and their actions (tool calls)."""
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Column, ForeignKeyConstraint, Identity, Index, LargeBinary
-from sqlalchemy import Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    text,
+)
 
 from app.db.base import METADATA, Money, exact, identity, moment, reference, revision, searchable, tenant, words
 
 EMPTY = text("'{}'::text[]")
-
-node_versions = Table(
-    "node_versions",
-    METADATA,
-    tenant(),
-    identity(),
-    reference("version_id", required=True),
-    reference("node_id", required=True),
-    Column("revision", BigInteger, nullable=False),
-    words("system_prompt"),
-    words("llm_model"),
-    Column("tools", ARRAY(Text), nullable=False, server_default=EMPTY),
-    words("description"),
-    Column("handoffs", ARRAY(Text), nullable=False, server_default=EMPTY),
-    Column("waiting_for", ARRAY(Text), nullable=False, server_default=EMPTY),
-    searchable("memory"),
-    searchable("extras", default=True),
-    Column("config_hash", LargeBinary, nullable=False),
-    moment("created_at", default=True),
-    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"]),
-    UniqueConstraint("tenant_id", "version_id", "node_id", "revision"),
-    UniqueConstraint("tenant_id", "version_id", "node_id", "config_hash"),
-    Index("ix_node_versions_created_at", "tenant_id", "created_at", "id"),
-    Index("ix_node_versions_llm_model", "tenant_id", "llm_model", "created_at", "id"),
-    Index("ix_node_versions_node_id", "tenant_id", "node_id", "created_at", "id"),
-)
-
-node_memories = Table(
-    "node_memories",
-    METADATA,
-    tenant(),
-    identity("version_id"),
-    identity("node_id"),
-    searchable("memory", default=True),
-    revision(),
-    moment("updated_at", default=True),
-    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"]),
-)
 
 node_invocations = Table(
     "node_invocations",

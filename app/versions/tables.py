@@ -1,10 +1,25 @@
-"""Versions: immutable, named by content and ancestry; and the inputs and outputs recorded beside them."""
+"""Versions: immutable, named by content and ancestry; their nodes, node memories, inputs and outputs."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKeyConstraint, Index, Table, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from app.db.base import METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
+
+EMPTY = text("'{}'::text[]")
 
 versions = Table(
     "versions",
@@ -57,4 +72,42 @@ version_io = Table(
     revision(),
     moment("updated_at", default=True),
     ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"], ondelete="CASCADE"),
+)
+
+node_versions = Table(
+    "node_versions",
+    METADATA,
+    tenant(),
+    identity(),
+    reference("version_id", required=True),
+    reference("node_id", required=True),
+    Column("revision", BigInteger, nullable=False),
+    words("system_prompt"),
+    words("llm_model"),
+    Column("tools", ARRAY(Text), nullable=False, server_default=EMPTY),
+    words("description"),
+    Column("handoffs", ARRAY(Text), nullable=False, server_default=EMPTY),
+    Column("waiting_for", ARRAY(Text), nullable=False, server_default=EMPTY),
+    searchable("memory"),
+    searchable("extras", default=True),
+    Column("config_hash", LargeBinary, nullable=False),
+    moment("created_at", default=True),
+    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"]),
+    UniqueConstraint("tenant_id", "version_id", "node_id", "revision"),
+    UniqueConstraint("tenant_id", "version_id", "node_id", "config_hash"),
+    Index("ix_node_versions_created_at", "tenant_id", "created_at", "id"),
+    Index("ix_node_versions_llm_model", "tenant_id", "llm_model", "created_at", "id"),
+    Index("ix_node_versions_node_id", "tenant_id", "node_id", "created_at", "id"),
+)
+
+node_memories = Table(
+    "node_memories",
+    METADATA,
+    tenant(),
+    identity("version_id"),
+    identity("node_id"),
+    searchable("memory", default=True),
+    revision(),
+    moment("updated_at", default=True),
+    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"]),
 )

@@ -1,0 +1,77 @@
+"""The parameters that every list takes, and a page as an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import Field
+
+from app.db.database import Answer
+from app.db.page import Found, Listing, Page
+from app.errors import invalid
+from app.http.call import Call
+from app.http.fields import Query
+
+PAGING = frozenset({"limit", "cursor", "sort", "order", "include", "count"})
+
+
+class IncludeQuery(Query):
+    """Which verbatim fields to show."""
+
+    include: str | None = Field(None, description="Verbatim fields to show, separated by commas.")
+
+
+class ListQuery(Query):
+    """How a list is paged: keyset pages, at the same cost at any depth."""
+
+    limit: Annotated[int, Field(ge=1, description="Items of the page; 50 unless given, 1000 at most.")] | None = None
+    cursor: str | None = Field(None, description="`next_cursor` of the page before.", max_length=4096)
+    sort: str | None = None
+    order: Literal["asc", "desc"] | None = None
+    count: Literal["exact"] | None = Field(None, description="`exact` adds `total`.")
+
+    def filters(self) -> dict[str, Any]:
+        """The filters that were given, by name."""
+        return {name: getattr(self, name) for name in self.model_fields_set - PAGING}
+
+
+class IncludingListQuery(ListQuery):
+    """A list whose verbatim fields can be asked for."""
+
+    include: str | None = Field(None, description="Verbatim fields to show, separated by commas.")
+
+
+async def page(call: Call, listing: Listing, query: ListQuery, given: Mapping[str, Any] | None = None) -> Answer:
+    """One page of a listing, with its `Link` to the next. Count and page come from one snapshot."""
+    settings = call.ground.settings
+    limit = query.limit or settings.page_limit_default
+    if limit > settings.page_limit_max:
+        raise invalid("limit", f"must be at most {settings.page_limit_max}")
+    wanted = Page(
+        limit=limit,
+        cursor=query.cursor,
+        sort=query.sort,
+        order=query.order,
+        include=listing.shape.included(getattr(query, "include", None)),
+        count=query.count == "exact",
+    )
+    filters = query.filters() if given is None else given
+    if wanted.count and not call.batched:
+        async with call.ground.database.reading() as reader:
+            found = await listing.page(reader, call.tenant_id, wanted, filters)
+    else:
+        found = await listing.page(call.reader, call.tenant_id, wanted, filters)
+    return Answer(200, found.body(), headers=_link(call, found))
+
+
+def _link(call: Call, found: Found) -> dict[str, str]:
+    if found.next_cursor is None:
+        return {}
+    kept = [
+        (name, value)
+        for name, value in parse_qsl(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if name != "cursor"
+    ]
+    return {"Link": f'<{call.raw_path}?{urlencode([*kept, ("cursor", found.next_cursor)])}>; rel="next"'}

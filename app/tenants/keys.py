@@ -1,0 +1,127 @@
+"""Finds the caller behind a key: a random secret, stored as SHA-256, trusted for seconds without asking again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from app.db.database import Database
+from app.db.sql import Statement
+from app.errors import Forbidden, NotFound, Unauthenticated
+from app.http.caller import Caller
+from app.settings import AuthSettings
+
+PREFIX = "cairn_"
+DEFAULT_TENANT = "default"
+CACHED_MAX = 10_000
+_TENANT_ID = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
+
+_FIND = Statement(
+    "SELECT tenant_id, id, scopes FROM api_keys WHERE key_hash = :key_hash AND revoked_at IS NULL"
+    " AND (expires_at IS NULL OR expires_at > clock_timestamp())"
+)
+_TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
+_USED = Statement(
+    "UPDATE api_keys AS k SET last_used_at = u.used_at"
+    " FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS text[]), CAST(:used AS float8[])) AS given (tenant_id, id, age),"
+    " LATERAL (SELECT clock_timestamp() - make_interval(secs => given.age) AS used_at) AS u"
+    " WHERE k.tenant_id = given.tenant_id AND k.id = given.id AND (k.last_used_at IS NULL OR k.last_used_at < u.used_at)"
+)
+
+
+def new_key() -> tuple[str, bytes, str]:
+    """A fresh key, its digest, and the hint that lists may show."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    return key, digest(key), key[: len(PREFIX) + 4] + "…"
+
+
+def digest(key: str) -> bytes:
+    """What is stored of a key."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+@dataclass
+class Keys:
+    """The authenticator of API keys. A look-up costs no round trip while its answer is younger than the cache's age."""
+
+    database: Database
+    settings: AuthSettings
+    _cached: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
+    _tenants: dict[str, float] = field(default_factory=dict)
+    _used: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    async def caller(self, authorization: str | None, tenant: str | None) -> Caller:
+        """Who calls. Raises `Unauthenticated`, `Forbidden` (another tenant named), `NotFound` (unknown tenant)."""
+        if self.settings.mode == "off":
+            return await self._operator(tenant or DEFAULT_TENANT)
+        key = _bearer(authorization)
+        admin = self.settings.admin_key
+        if admin is not None and hmac.compare_digest(key.encode(), admin.get_secret_value().encode()):
+            return await self._operator(tenant)
+        caller = await self._known(digest(key))
+        if tenant is not None and tenant != caller.tenant_id:
+            raise Forbidden("The key belongs to another tenant than the one in X-Tenant-Id.")
+        return caller
+
+    async def _operator(self, tenant: str | None) -> Caller:
+        if tenant is not None and time.monotonic() >= self._tenants.get(tenant, 0):
+            found = None
+            if _TENANT_ID(tenant):
+                found = await self.database.row(_TENANT, tenant_id=tenant)
+            if found is None:
+                raise NotFound("There is no such tenant; the operator makes one with PUT /v1/tenants/{id}.")
+            _bound(self._tenants)
+            self._tenants[tenant] = time.monotonic() + self.settings.cache_seconds
+        return Caller(tenant, None, frozenset({"admin"}), operator=True)
+
+    async def _known(self, key_hash: bytes) -> Caller:
+        now = time.monotonic()
+        cached = self._cached.get(key_hash)
+        if cached is None or cached[0] <= now:
+            found = await self.database.row(_FIND, key_hash=key_hash)
+            if found is None:
+                self._cached.pop(key_hash, None)
+                raise Unauthenticated("The key is unknown, expired or revoked.", headers=_CHALLENGE)
+            _bound(self._cached)
+            cached = (
+                now + self.settings.cache_seconds,
+                Caller(found["tenant_id"], found["id"], frozenset(found["scopes"])),
+            )
+            self._cached[key_hash] = cached
+        caller = cached[1]
+        assert caller.tenant_id is not None
+        assert caller.key_id is not None
+        self._used[caller.tenant_id, caller.key_id] = now
+        return caller
+
+    async def record_use(self) -> int:
+        """Write down when keys were last used, in one statement. Gives the number of keys."""
+        used, self._used = self._used, {}
+        if used:
+            now = time.monotonic()
+            await self.database.rows(
+                _USED,
+                tenants=[tenant for tenant, _ in used],
+                ids=[key_id for _, key_id in used],
+                used=[now - moment for moment in used.values()],
+            )
+        return len(used)
+
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="cairn"'}
+
+
+def _bearer(authorization: str | None) -> str:
+    scheme, _, key = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthenticated("Send the key as `Authorization: Bearer <key>`.", headers=_CHALLENGE)
+    return key.strip()
+
+
+def _bound(cached: dict[bytes, tuple[float, Caller]] | dict[str, float]) -> None:
+    if len(cached) >= CACHED_MAX:
+        cached.clear()

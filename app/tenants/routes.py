@@ -1,0 +1,137 @@
+"""Tenants and API keys over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from app.db.database import Answer
+from app.db.integrity import constraint
+from app.errors import Conflict, Forbidden, NotFound, invalid
+from app.http.call import Call
+from app.http.caller import permits
+from app.http.endpoint import Routes
+from app.http.paging import page
+from app.tenants import store
+from app.tenants.keys import new_key
+from app.tenants.schemas import ApiKey, KeyList, KeyPage, Limits, NewKey, Tenant, TenantFields, TenantList, TenantPage
+
+routes = Routes("tenants")
+_TENANT_ID = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
+
+
+class KeyConflict(Conflict):
+    """A key with this id exists."""
+
+    code, title = "api_key_conflict", "A key with this id exists"
+
+
+constraint("pk_api_keys", lambda: KeyConflict("A key with this id exists; choose another id, or none."))
+
+
+def _operator(call: Call, tenant_id: str) -> str:
+    """The tenant, if the caller is the operator; to a tenant's own key other tenants do not exist."""
+    if not call.caller.operator:
+        if call.caller.tenant_id != tenant_id:
+            raise NotFound("There is no such tenant.")
+        raise Forbidden("Only the operator changes tenants.", missing_scope="operator")
+    if not _TENANT_ID(tenant_id):
+        raise invalid("tenant_id", "must be 1 to 64 of a-z, 0-9, _ and -")
+    return tenant_id
+
+
+def _visible(call: Call, tenant_id: str) -> str:
+    if not call.caller.operator and call.caller.tenant_id != tenant_id:
+        raise NotFound("There is no such tenant.")
+    return tenant_id
+
+
+def _given(body: TenantFields) -> dict[str, object]:
+    return {name: getattr(body, name) for name in body.given()}
+
+
+@routes.put("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant, status_code=201)
+async def put_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
+    """Make a tenant, or update the fields given. Operator only. 201 when made, 200 when it was there."""
+    return await store.put(call.writer, _operator(call, tenant_id), _given(body), call.if_match)
+
+
+@routes.get("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
+async def get_tenant(call: Call, tenant_id: str) -> Answer:
+    """A tenant; a tenant's own key sees only its own."""
+    return await store.get(call.reader, _visible(call, tenant_id))
+
+
+@routes.patch("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
+async def patch_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
+    """Update the fields given. Operator only."""
+    return await store.patch(call.writer, _operator(call, tenant_id), _given(body), call.if_match)
+
+
+@routes.get("/v1/tenants", scope="admin", response_model=TenantPage)
+async def list_tenants(call: Call, query: TenantList) -> Answer:
+    """All tenants, for the operator; a tenant's own key sees its own alone."""
+    if call.caller.operator:
+        call.caller = type(call.caller)("", None, call.caller.scopes, operator=True)
+        return await page(call, store.TENANTS, query)
+    own = await store.get(call.reader, call.tenant_id)
+    return Answer(200, b'{"items":[' + (own.body or b"") + b'],"next_cursor":null}')
+
+
+@routes.get("/v1/tenants/{tenant_id}/limits", scope="admin", response_model=Limits)
+async def get_limits(call: Call, tenant_id: str) -> Answer:
+    """The limits of a tenant; an absent one does not apply."""
+    return await store.limits(call.reader, _visible(call, tenant_id))
+
+
+@routes.put("/v1/tenants/{tenant_id}/limits", scope="admin", response_model=Limits)
+async def put_limits(call: Call, tenant_id: str, body: Limits) -> Answer:
+    """Replace the limits of a tenant. Operator only."""
+    given = json.dumps(body.model_dump(exclude_none=True)).encode()
+    return await store.put_limits(call.writer, _operator(call, tenant_id), given, call.if_match)
+
+
+@routes.post("/v1/api-keys", scope="admin", response_model=ApiKey, status_code=201, errors=(KeyConflict,))
+async def create_api_key(call: Call, body: NewKey) -> Answer:
+    """Make a key for this tenant, within the caller's own scopes. The answer holds the key, this once."""
+    _within(call, body.scopes)
+    key, key_hash, hint = new_key()
+    answer = await store.create_key(
+        call.writer, call.tenant_id, body.id, body.name, (key_hash, hint), body.scopes, body.expires_at
+    )
+    return _with_secret(answer, key)
+
+
+@routes.get("/v1/api-keys", scope="admin", response_model=KeyPage)
+async def list_api_keys(call: Call, query: KeyList) -> Answer:
+    """The keys of this tenant, without their secrets."""
+    return await page(call, store.KEYS, query)
+
+
+@routes.delete("/v1/api-keys/{key_id}", scope="admin", response_model=ApiKey)
+async def revoke_api_key(call: Call, key_id: str) -> Answer:
+    """Revoke a key. Every process stops trusting it within five seconds."""
+    return await store.revoke_key(call.writer, call.tenant_id, key_id)
+
+
+@routes.post("/v1/api-keys/{key_id}/rotate", scope="admin", response_model=ApiKey)
+async def rotate_api_key(call: Call, key_id: str) -> Answer:
+    """Give a key a new secret, shown this once. The old one ends within five seconds."""
+    _within(call, await store.key_scopes(call.writer, call.tenant_id, key_id))
+    key, key_hash, hint = new_key()
+    return _with_secret(await store.rotate_key(call.writer, call.tenant_id, key_id, (key_hash, hint)), key)
+
+
+def _within(call: Call, scopes: list[str]) -> None:
+    """A key makes keys within its scopes only. Raises `Forbidden` naming the first that exceeds them."""
+    if call.caller.operator or "admin" in call.caller.scopes:
+        return
+    for scope in scopes:
+        if not permits(call.caller.scopes, scope):
+            raise Forbidden(f"The key lacks the scope {scope}, so it cannot give it.", missing_scope=scope)
+
+
+def _with_secret(answer: Answer, key: str) -> Answer:
+    assert answer.body is not None
+    shown = answer.body.removesuffix(b"null}") + json.dumps(key).encode() + b"}"
+    return Answer(answer.status, shown, answer.etag)

@@ -1,0 +1,88 @@
+"""Tenants and API keys, as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.http.fields import Body, Id, Instant, JsonObject, Text
+from app.http.paging import ListQuery
+
+Scope = Annotated[str, Field(pattern=r"^(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))$")]
+
+
+class TenantFields(Body):
+    """What may be said of a tenant."""
+
+    name: Text | None = None
+    metadata: JsonObject | None = None
+
+
+class Limits(Body):
+    """A tenant's own limits; an absent one does not apply."""
+
+    requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    burst: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+
+
+class NewKey(Body):
+    """A key to make: for the caller's tenant, within the caller's scopes."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=255)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=64)]
+    expires_at: Instant | None = None
+    id: Id | None = None
+
+
+class TenantList(ListQuery):
+    """How the list of tenants is paged."""
+
+    sort: Literal["id", "created_at"] | None = None
+
+
+class KeyList(ListQuery):
+    """How the list of keys is paged."""
+
+    sort: Literal["created_at"] | None = None
+
+
+class Tenant(BaseModel):
+    """A tenant."""
+
+    id: str
+    name: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+class ApiKey(BaseModel):
+    """A key's row; `key` is there once, when it is made or rotated."""
+
+    id: str
+    name: str
+    key_hint: str
+    scopes: list[str]
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    created_at: datetime
+    key: str | None = None
+
+
+class TenantPage(BaseModel):
+    """A page of tenants."""
+
+    items: list[Tenant]
+    next_cursor: str | None
+    total: int | None = None
+
+
+class KeyPage(BaseModel):
+    """A page of keys."""
+
+    items: list[ApiKey]
+    next_cursor: str | None
+    total: int | None = None

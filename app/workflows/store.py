@@ -1,0 +1,127 @@
+"""Workflows in SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from app.db.database import Answer, Reader, Writer
+from app.db.digest import digest_of
+from app.db.page import Listing, Sort
+from app.db.shape import Shape, computed, instant
+from app.db.sql import load
+from app.errors import PreconditionFailed, Unavailable
+from app.workflows.errors import WorkflowConflict, WorkflowNotEmpty, WorkflowNotFound
+
+TRIES = 3
+FIELDS = ("name", "description", "owner_id", "metadata")
+
+WORKFLOW = Shape(
+    "id",
+    "name",
+    "description",
+    "owner_id",
+    "metadata",
+    computed(
+        "version_count",
+        "(SELECT count(*) FROM versions AS v WHERE v.tenant_id = {t}.tenant_id AND v.workflow_id = {t}.id)",
+    ),
+    computed(
+        "latest_version_id",
+        "(SELECT v.id FROM versions AS v WHERE v.tenant_id = {t}.tenant_id AND v.workflow_id = {t}.id"
+        " ORDER BY v.created_at DESC, v.id DESC LIMIT 1)",
+    ),
+    instant("created_at"),
+    instant("updated_at"),
+)
+
+WORKFLOWS = Listing(
+    "workflows",
+    "workflows AS t",
+    WORKFLOW,
+    sorts={
+        "updated_at": Sort("{t}.updated_at", "timestamptz"),
+        "created_at": Sort("{t}.created_at", "timestamptz"),
+    },
+    default=("updated_at", "desc"),
+    filters={
+        "owner_id": "t.owner_id = :owner_id",
+        "q": "(position(lower(:q) IN lower(t.name)) > 0 OR position(lower(:q) IN lower(t.description)) > 0)",
+    },
+)
+
+_SQL = load(__file__, workflow=WORKFLOW.json("w"))
+
+
+def _arguments(given: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {name: given.get(name) for name in FIELDS}
+    found.update({f"set_{name}": name in given for name in FIELDS})
+    return found
+
+
+async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer:
+    """Create a workflow: 201, or 200 with the row as it now is when it was created with the same fields.
+
+    Raises `WorkflowConflict` where the id belongs to a workflow created with other fields.
+    """
+    fields = {**given, "id": given.get("id") or f"wf_{uuid4().hex}"}
+    digest = digest_of(fields)
+    for _ in range(TRIES):
+        answer = await writer.answer(
+            _SQL["create"], tenant_id=tenant_id, id=fields["id"], digest=digest, **_arguments(given)
+        )
+        if answer is not None:
+            return answer
+        stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=fields["id"])
+        if stored is not None and stored["digest"] != digest:
+            raise WorkflowConflict("A workflow with this id was created with other fields.", id=fields["id"])
+    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+
+async def ensure(
+    writer: Writer, tenant_id: str, workflow_id: str, given: dict[str, Any], if_match: list[int] | None
+) -> Answer:
+    """Create the workflow, or update the fields given. Raises `PreconditionFailed`."""
+    for _ in range(TRIES):
+        answer = await writer.answer(
+            _SQL["ensure"], tenant_id=tenant_id, id=workflow_id, if_match=if_match, **_arguments(given)
+        )
+        if answer is not None:
+            return answer
+        if if_match is not None:
+            raise PreconditionFailed("The workflow has another revision, or is not there; read it again.")
+    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+
+async def patch(
+    writer: Writer, tenant_id: str, workflow_id: str, given: dict[str, Any], if_match: list[int] | None
+) -> Answer:
+    """Update the fields given. Raises `WorkflowNotFound`, `PreconditionFailed`."""
+    answer = await writer.answer(
+        _SQL["patch"], tenant_id=tenant_id, id=workflow_id, if_match=if_match, **_arguments(given)
+    )
+    if answer is None:
+        current = await get(writer, tenant_id, workflow_id)
+        raise PreconditionFailed("The workflow has another revision; read it again.", current_etag=current.etag)
+    return answer
+
+
+async def delete(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[int] | None) -> Answer:
+    """Delete a workflow without versions; in a transaction. Raises `WorkflowNotFound`, `WorkflowNotEmpty`."""
+    locked = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=workflow_id)
+    if locked is None:
+        raise WorkflowNotFound("There is no such workflow.", id=workflow_id)
+    if if_match is not None and locked["revision"] not in if_match:
+        raise PreconditionFailed("The workflow has another revision; read it again.", current_etag=locked["revision"])
+    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=workflow_id, if_match=if_match)
+    if answer is None:
+        raise WorkflowNotEmpty("The workflow has versions; `?cascade=true` deletes them with it.", id=workflow_id)
+    return answer
+
+
+async def get(reader: Reader, tenant_id: str, workflow_id: str) -> Answer:
+    """The workflow. Raises `WorkflowNotFound`."""
+    row = await reader.row(_SQL["get"], tenant_id=tenant_id, id=workflow_id)
+    if row is None:
+        raise WorkflowNotFound("There is no such workflow.", id=workflow_id)
+    return Answer(200, row["body"], row["revision"])
