@@ -67,7 +67,7 @@ def upgrade() -> None:
         sa.text(
             "INSERT INTO schema_decisions (id, revision_id, title, decision, reason) VALUES"
             " ('events-by-month', '0002', 'Events are partitioned by month from the start',"
-            " 'The outbox is a small table that a sequencer empties into events, which are partitioned by sequenced_at.',"
+            " 'The outbox is a small table that a sequencer empties into events, which are partitioned by month.',"
             " 'Old events leave by dropping a partition, and a position is given only after commit.')"
         )
     )

@@ -12,6 +12,13 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
+PARENTS = (
+    "CASE WHEN parents_unknown THEN parent1_id IS NULL AND parent2_id IS NULL"
+    " WHEN operation = 'mutation' THEN parent1_id IS NOT NULL AND parent2_id IS NULL"
+    " WHEN operation = 'crossover' THEN parent1_id IS NOT NULL AND parent2_id IS NOT NULL"
+    " ELSE parent1_id IS NULL AND parent2_id IS NULL END"
+)
+
 
 def upgrade() -> None:
 
@@ -90,7 +97,7 @@ def upgrade() -> None:
             "created_at", sa.DateTime(timezone=True), server_default=sa.text("clock_timestamp()"), nullable=False
         ),
         sa.CheckConstraint(
-            "CASE WHEN parents_unknown THEN parent1_id IS NULL AND parent2_id IS NULL WHEN operation = 'mutation' THEN parent1_id IS NOT NULL AND parent2_id IS NULL WHEN operation = 'crossover' THEN parent1_id IS NOT NULL AND parent2_id IS NOT NULL ELSE parent1_id IS NULL AND parent2_id IS NULL END",
+            PARENTS,
             name=op.f("ck_versions_parents"),
         ),
         sa.CheckConstraint("dsl_hash ~ '^(jcs|raw):[0-9a-f]{64}$'", name=op.f("ck_versions_dsl_hash")),

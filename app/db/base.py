@@ -20,7 +20,7 @@ METADATA = MetaData(
 IdText = Text(collation="C")
 Instant = DateTime(timezone=True)
 Money = Numeric(38, 18)
-Score = Double()
+Score: Double[float] = Double()
 NOW = text("clock_timestamp()")
 EMPTY_OBJECT = text("'{}'::jsonb")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.types import Receive
+from starlette.types import Message, Receive
 
 from app.errors import MalformedRequest, PayloadTooLarge, RequestTimeout
 from app.settings import HttpSettings
@@ -28,7 +28,7 @@ async def receive_body(receive: Receive, declared: str | None, settings: HttpSet
         message = await _next(receive, settings.receive_seconds)
         if message["type"] == "http.disconnect":
             raise Disconnected
-        part = message.get("body", b"")
+        part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
             raise _too_large(limit)
@@ -37,10 +37,10 @@ async def receive_body(receive: Receive, declared: str | None, settings: HttpSet
         parts.append(part)
 
 
-async def _next(receive: Receive, seconds: float) -> dict[str, object] | dict[str, bytes]:
+async def _next(receive: Receive, seconds: float) -> Message:
     try:
         async with asyncio.timeout(seconds):
-            return await receive()  # type: ignore[return-value]
+            return await receive()
     except TimeoutError:
         raise RequestTimeout(f"No part of the body arrived for {seconds:g} s; nothing was stored.") from None
 

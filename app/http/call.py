@@ -66,7 +66,8 @@ class Call(Request):
     @property
     def raw_path(self) -> str:
         """The path as it was sent, still percent-encoded."""
-        return (self.scope.get("raw_path") or self.scope["path"].encode()).decode("latin-1").partition("?")[0]
+        raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
+        return raw.decode("latin-1").partition("?")[0]
 
     @cached_property
     def claim(self) -> KeyClaim | None:

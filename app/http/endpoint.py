@@ -49,7 +49,9 @@ class Endpoint(APIRoute):
     ) -> None:
         self.scope, self.transactional = scope, transactional
         self.open_to_all, self.batchable, self.streams, self.errors = open_to_all, batchable, streams, errors
-        self.run, self.query_model, self.body_model = endpoint, None, None
+        self.run = endpoint
+        self.query_model: type[Query] | None = None
+        self.body_model: type[Body] | None = None
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
@@ -173,7 +175,7 @@ class Endpoint(APIRoute):
         else:
             cut = read_body(raw, model, nesting_max)
         try:
-            return model.__pydantic_validator__.validate_python(cut)  # type: ignore[no-any-return]
+            return model.__pydantic_validator__.validate_python(cut)
         except ValidationError as error:
             raise rejected(error) from None
 

@@ -27,9 +27,11 @@ _FIND = Statement(
 _TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
 _USED = Statement(
     "UPDATE api_keys AS k SET last_used_at = u.used_at"
-    " FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS text[]), CAST(:used AS float8[])) AS given (tenant_id, id, age),"
+    " FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS text[]), CAST(:used AS float8[]))"
+    " AS given (tenant_id, id, age),"
     " LATERAL (SELECT clock_timestamp() - make_interval(secs => given.age) AS used_at) AS u"
-    " WHERE k.tenant_id = given.tenant_id AND k.id = given.id AND (k.last_used_at IS NULL OR k.last_used_at < u.used_at)"
+    " WHERE k.tenant_id = given.tenant_id AND k.id = given.id"
+    " AND (k.last_used_at IS NULL OR k.last_used_at < u.used_at)"
 )
 
 

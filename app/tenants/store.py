@@ -31,7 +31,7 @@ KEYS = Listing(
 class TenantListing(Listing):
     """The operator's list of all tenants: the only one that is not within a tenant."""
 
-    def where(self, given: Any) -> str:
+    def where(self, given: Any) -> str:  # noqa: ARG002 - the signature of every listing
         """Every tenant; the parameter stays bound."""
         return "CAST(:tenant_id AS text) IS NOT NULL"
 
