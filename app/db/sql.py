@@ -60,9 +60,9 @@ class Statement:
         )
 
 
-def load(beside: str, **fragments: str) -> dict[str, Statement]:
-    """The statements of the `queries.sql` beside a module, by name; `{{fragment}}` is replaced by its SQL."""
-    text = Path(beside).with_name("queries.sql").read_text()
+def load(beside: str, file_name: str = "queries.sql", **fragments: str) -> dict[str, Statement]:
+    """The statements of an SQL file beside a module, by name; `{{fragment}}` is replaced by its SQL."""
+    text = Path(beside).with_name(file_name).read_text()
     for name, fragment in fragments.items():
         text = text.replace("{{" + name + "}}", fragment)
     parts = _NAME.split(text)[1:]
