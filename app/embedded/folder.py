@@ -32,7 +32,7 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def try_acquire(self) -> bool:
-        """Takes the lock if nobody holds it, and says whether it did; writes this process into the lock file."""
+        """Takes the lock if nobody holds it, and says whether it did."""
         descriptor = os.open(self.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,27 +55,44 @@ class FolderLock:
         A dead owner's servers are being ended by its guardian; that is waited for, within a bound.
         """
         give_up_at = time.monotonic() + WAIT_SECONDS
+        seen = None
         while not self.try_acquire():
-            pid = self._running_owner()
-            if pid is not None:
+            # An owner that is being killed is still there while the kernel lets go of its files: we look twice.
+            seen, pid = self.running_owner(), seen
+            if pid is not None and pid == seen:
                 raise PartError(
                     f"{self.folder} is in use by process {pid}: stop that process, or choose another folder."
                 )
             if time.monotonic() > give_up_at:
                 raise PartError(f"{self.folder} is held by a process that does not end: run `fuser {LOCK_FILE}` there.")
-            time.sleep(0.05)
+            time.sleep(0.1)
         self.sign()
 
-    def _running_owner(self) -> int | None:
+    def acquire_after(self, owner: int) -> bool:
+        """Takes the lock of an owner that is gone, and says whether it did: not when another owner was faster."""
+        give_up_at = time.monotonic() + WAIT_SECONDS
+        # The kernel closes a dead process's files in an order of its own, so its lock may last a moment longer.
+        try:
+            while not self.try_acquire():
+                if self.running_owner() not in (None, owner) or time.monotonic() > give_up_at:
+                    return False
+                time.sleep(0.02)
+        except FileNotFoundError:
+            # Another start has removed the ephemeral folder of the dead one.
+            return False
+        return True
+
+    def running_owner(self) -> int | None:
         """Answers the pid in the lock file when that very process, not a later one with its number, still runs."""
         try:
             owner = json.loads((self.folder / LOCK_FILE).read_bytes())
             process = psutil.Process(int(owner["pid"]))
-            # Creation times are whole clock ticks, so a hundredth of a second tells two processes apart.
-            same = abs(process.create_time() - float(owner["started_at"])) < 0.02
+            # The clock may have been set since, which moves start times by a second or so.
+            same = abs(process.create_time() - float(owner["started_at"])) < 2.0
+            alive = process.status() != psutil.STATUS_ZOMBIE
         except (OSError, ValueError, KeyError, TypeError, psutil.Error):
             return None
-        return process.pid if same else None
+        return process.pid if same and alive else None
 
     def release(self) -> None:
         """Gives the lock back; nothing happens when it is not held."""

@@ -26,7 +26,8 @@ class Guardian:
         self._log = folder / "guardian.log"
         reader, writer = os.pipe()
         self._writer = keep_private(writer)
-        command = [sys.executable, "-m", "app.embedded.watch", str(folder), "ephemeral" if ephemeral else "kept"]
+        words = [str(folder), str(os.getpid()), "ephemeral" if ephemeral else "kept"]
+        command = [sys.executable, "-m", "app.embedded.watch", *words]
         # It runs the code that this process runs, wherever that was found.
         paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         try:

@@ -10,8 +10,8 @@ from app.embedded.guardian import DONE, WATCHING
 from app.embedded.leftovers import end_leftovers
 
 
-def watch(folder: Path, *, ephemeral: bool) -> None:
-    """Blocks until the owner is gone; ends its servers unless it said that it had done so itself.
+def watch(folder: Path, owner: int, *, ephemeral: bool) -> None:
+    """Blocks until the owner, a process id, is gone; ends its servers unless it said that it had done so itself.
 
     The owner holds the other end of standard input, which the kernel closes however the owner ends.
     """
@@ -21,8 +21,8 @@ def watch(folder: Path, *, ephemeral: bool) -> None:
     if sys.stdin.buffer.read() == DONE:
         return
     lock = FolderLock(folder)
-    # Whoever holds the lock now has found the servers itself, and may have started new ones.
-    if not lock.try_acquire():
+    # Another owner has found the servers itself, and may have started new ones.
+    if not lock.acquire_after(owner):
         return
     end_leftovers(folder)
     if ephemeral:
@@ -31,4 +31,4 @@ def watch(folder: Path, *, ephemeral: bool) -> None:
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]), ephemeral=sys.argv[2] == "ephemeral")
+    watch(Path(sys.argv[1]), int(sys.argv[2]), ephemeral=sys.argv[3] == "ephemeral")

@@ -74,9 +74,10 @@ def own() -> Iterator[type_of_own]:
 
     def start(folder: Path, *, prefix: Sequence[str] = (), env: dict[str, str] | None = None, **asked: Any) -> Owner:
         argument = json.dumps({"folder": str(folder), "fast": True, **asked})
+        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         popen = subprocess.Popen(
             [*prefix, sys.executable, str(OWNER), argument],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            env={**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

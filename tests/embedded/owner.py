@@ -26,8 +26,8 @@ def main() -> int:
         say({"fault": str(error)})
         return 1
     with servers:
-        say({"pids": servers.pids(), "postgres_url": servers.postgres_url, "folder": str(servers.folder)})
         try:
+            say({"pids": servers.pids(), "postgres_url": servers.postgres_url, "folder": str(servers.folder)})
             sys.stdin.read()
         except KeyboardInterrupt:
             say({"interrupted": True, "ended_part": servers.ended_part()})
