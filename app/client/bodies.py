@@ -59,12 +59,6 @@ class NodeFields(TypedDict, total=False):
     extras: Any
 
 
-class InlineWorkflow(WorkflowFields, total=False):
-    """The workflow a version brings along; inserted if absent, never changed."""
-
-    id: str
-
-
 class VersionFields(TypedDict, total=False):
     """A version, with the workflow and the nodes that are made in the same transaction."""
 
@@ -81,7 +75,7 @@ class VersionFields(TypedDict, total=False):
     input_schema: Any
     output_schema: Any
     knowledge: Any
-    workflow: InlineWorkflow
+    workflow: WorkflowFields
     nodes: Sequence[NodeFields]
 
 
@@ -112,9 +106,21 @@ class Results(TypedDict, total=False):
     extras: Any
 
 
-class InvocationPatch(Results, total=False):
-    """Fields of an invocation that a patch may name; most are frozen after the end."""
+class InvocationLinks(TypedDict, total=False):
+    """What an invocation belongs to; frozen at its end."""
 
+    parent_invocation_id: str | None
+    run_id: str | None
+    generation_id: str | None
+    dataset_record_id: str | None
+    submission_id: str | None
+    session_id: str | None
+
+
+class InvocationPatch(InvocationLinks, Results, total=False):
+    """Fields of an invocation that a patch may name; after the end only results may change."""
+
+    input: Payload
     output: Payload
     preparation: str | None
     error: Any
@@ -125,33 +131,28 @@ class InvocationFields(InvocationPatch, total=False):
 
     id: str
     version_id: Required[str]
-    parent_invocation_id: str | None
-    run_id: str | None
-    generation_id: str | None
-    dataset_record_id: str | None
-    submission_id: str | None
-    session_id: str | None
-    status: str
+    status: Literal["queued", "running"]
     started_at: Instant
-    input: Payload
 
 
-class InvocationEnd(InvocationPatch, total=False):
+class InvocationEnd(Results, total=False):
     """The end of an invocation."""
 
     status: Required[Literal["completed", "failed", "cancelled", "rolled_back"]]
     ended_at: Instant
+    output: Payload
+    error: Any
 
 
 class InvocationConditions(TypedDict, total=False):
     """Which invocations: the filters that the list and the summary share. `_after` is ≥, `_before` is <."""
 
-    workflow_id: Texts
-    version_id: Texts
-    run_id: Texts
-    generation_id: Texts
-    session_id: Texts
-    parent_invocation_id: Texts
+    workflow_id: str
+    version_id: str
+    run_id: str
+    generation_id: str
+    session_id: str
+    parent_invocation_id: str
     status: Texts
     min_usd_cost: Money
     max_usd_cost: Money
@@ -165,6 +166,8 @@ class InvocationConditions(TypedDict, total=False):
     started_before: Instant
     ended_after: Instant
     ended_before: Instant
+    created_after: Instant
+    created_before: Instant
     metadata: Mapping[str, Any]
 
 

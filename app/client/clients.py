@@ -91,7 +91,8 @@ class Cairn(Surface[SyncTransport]):
             for page in listing.pages():
                 yield from page.items
                 quiet_since = time.monotonic() if page.items else quiet_since
-                filters["after"] = page.next_cursor or filters.get("after", "")
+                if page.next_cursor is not None:
+                    filters["after"] = page.next_cursor
             if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
                 return
             time.sleep(poll_seconds)
@@ -155,7 +156,8 @@ class AsyncCairn(Surface[AsyncTransport]):
                 for event in page.items:
                     yield event
                 quiet_since = time.monotonic() if page.items else quiet_since
-                filters["after"] = page.next_cursor or filters.get("after", "")
+                if page.next_cursor is not None:
+                    filters["after"] = page.next_cursor
             if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
                 return
             await asyncio.sleep(poll_seconds)

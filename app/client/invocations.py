@@ -7,6 +7,7 @@ from typing import Any, TypeVar, Unpack
 
 from app.client.bodies import (
     ActionFields,
+    Instant,
     InvocationConditions,
     InvocationEnd,
     InvocationFields,
@@ -37,9 +38,9 @@ class Invocations(Resource[M]):
         return Call("POST", path("invocations"), one(Invocation), query({"include": include}), dump(fields))
 
     @endpoint
-    def get(self, invocation_id: str) -> Call[Invocation]:
-        """One invocation."""
-        return Call("GET", path("invocations", invocation_id), one(Invocation))
+    def get(self, invocation_id: str, *, include: Sequence[str] = ()) -> Call[Invocation]:
+        """One invocation; `include` shows its payloads (`input`, `output`, `fitness`)."""
+        return Call("GET", path("invocations", invocation_id), one(Invocation), query({"include": include}))
 
     @listing
     def list(self, **filters: Unpack[InvocationFilter]) -> Call[Page[Invocation]]:
@@ -60,9 +61,10 @@ class Invocations(Resource[M]):
         return Call("DELETE", path("invocations", invocation_id), nothing)
 
     @endpoint
-    def start(self, invocation_id: str) -> Call[Invocation]:
-        """Start a queued invocation."""
-        return Call("POST", path("invocations", invocation_id, "start"), one(Invocation))
+    def start(self, invocation_id: str, *, started_at: Instant | None = None) -> Call[Invocation]:
+        """Start a queued invocation, now unless another instant is given."""
+        body = {} if started_at is None else {"started_at": started_at}
+        return Call("POST", path("invocations", invocation_id, "start"), one(Invocation), body=dump(body))
 
     @endpoint
     def heartbeat(self, invocation_id: str) -> Call[Invocation]:
@@ -80,8 +82,8 @@ class Invocations(Resource[M]):
     @endpoint
     def cancel(self, invocation_id: str, *, force: bool = False) -> Call[Invocation]:
         """Cancel a queued invocation, ask a running one to stop, or end it at once with `force`."""
-        body = dump({"force": True}) if force else None
-        return Call("POST", path("invocations", invocation_id, "cancel"), one(Invocation), body=body)
+        target = path("invocations", invocation_id, "cancel")
+        return Call("POST", target, one(Invocation), body=dump({"force": True} if force else {}))
 
     @endpoint
     def summary(self, **conditions: Unpack[InvocationConditions]) -> Call[Record]:
@@ -119,9 +121,10 @@ class NodeInvocations(Resource[M]):
         return Call("POST", target, one(NodeInvocation), query({"include": include}), dump(fields))
 
     @endpoint
-    def get(self, invocation_id: str, node_invocation_id: str) -> Call[NodeInvocation]:
-        """One node invocation."""
-        return Call("GET", path("invocations", invocation_id, "nodes", node_invocation_id), one(NodeInvocation))
+    def get(self, invocation_id: str, node_invocation_id: str, *, include: Sequence[str] = ()) -> Call[NodeInvocation]:
+        """One node invocation; `include=["output"]` shows its output."""
+        target = path("invocations", invocation_id, "nodes", node_invocation_id)
+        return Call("GET", target, one(NodeInvocation), query({"include": include}))
 
     @listing
     def list(self, invocation_id: str, **paging: Unpack[Paging]) -> Call[Page[NodeInvocation]]:
@@ -189,9 +192,10 @@ class Messages(Resource[M]):
         return Call("POST", target, items_of(Message), query({"include": include}), dump({"items": items}))
 
     @endpoint
-    def get(self, invocation_id: str, message_id: str) -> Call[Message]:
-        """One message."""
-        return Call("GET", path("invocations", invocation_id, "messages", message_id), one(Message))
+    def get(self, invocation_id: str, message_id: str, *, include: Sequence[str] = ()) -> Call[Message]:
+        """One message; `include=["payload"]` shows its payload."""
+        target = path("invocations", invocation_id, "messages", message_id)
+        return Call("GET", target, one(Message), query({"include": include}))
 
     @endpoint
     def patch(self, invocation_id: str, message_id: str, *, target_node_invocation_id: str | None) -> Call[Message]:

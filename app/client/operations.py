@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from app.client.bodies import Instant, Paging, Texts
-from app.client.call import Call, Page, nothing, one, page_of, path, query
+from app.client.call import Call, Page, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import dump
 from app.client.models import ApiKey, Event, Job, Tenant
@@ -82,9 +82,9 @@ class ApiKeys(Resource[M]):
         return Call("GET", path("api-keys"), page_of(ApiKey), query(paging))
 
     @endpoint
-    def revoke(self, key_id: str) -> Call[None]:
-        """Take a key out of use, for good."""
-        return Call("DELETE", path("api-keys", key_id), nothing)
+    def revoke(self, key_id: str) -> Call[ApiKey]:
+        """Take a key out of use, for good; every process has stopped trusting it five seconds later."""
+        return Call("DELETE", path("api-keys", key_id), one(ApiKey))
 
     @endpoint
     def rotate(self, key_id: str) -> Call[ApiKey]:

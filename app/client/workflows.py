@@ -72,9 +72,9 @@ class Versions(Resource[M]):
         return Call("POST", path("workflows", workflow_id, "versions"), one(Version), parameters, dump(fields))
 
     @endpoint
-    def get(self, version_id: str) -> Call[Version]:
-        """One version."""
-        return Call("GET", path("versions", version_id), one(Version))
+    def get(self, version_id: str, *, include: Sequence[str] = ()) -> Call[Version]:
+        """One version; `include=["dsl"]` shows its DSL."""
+        return Call("GET", path("versions", version_id), one(Version), query({"include": include}))
 
     @endpoint
     def exists(self, version_id: str) -> Call[bool]:
@@ -97,17 +97,15 @@ class Versions(Resource[M]):
         return Call("GET", path("workflows", workflow_id, "versions"), page_of(Version), query(paging))
 
     @endpoint
-    def latest(self, workflow_id: str | None = None) -> Call[Version]:
+    def latest(self, workflow_id: str | None = None, *, include: Sequence[str] = ()) -> Call[Version]:
         """The latest version of a workflow, or of the whole tenant."""
-        target = (
-            path("versions", "latest") if workflow_id is None else path("workflows", workflow_id, "versions", "latest")
-        )
-        return Call("GET", target, one(Version))
+        owner = () if workflow_id is None else ("workflows", workflow_id)
+        return Call("GET", path(*owner, "versions", "latest"), one(Version), query({"include": include}))
 
     @endpoint
-    def io(self, version_id: str) -> Call[Record]:
-        """The version's inputs and outputs."""
-        return Call("GET", path("versions", version_id, "io"), one(Record))
+    def io(self, version_id: str) -> Call[Json]:
+        """The version's inputs and outputs, exactly as they were sent."""
+        return Call("GET", path("versions", version_id, "io"), exact)
 
     @endpoint
     def set_io(self, version_id: str, io: Payload) -> Call[Record]:
