@@ -1,5 +1,6 @@
 """What cannot be started is refused in one sentence with the remedy, and leaves no process behind."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -133,6 +134,15 @@ def test_a_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "postgres" / "photo.jpg").write_bytes(b"\xff\xd8")
     assert "is not a folder of PostgreSQL's data: move it away or choose another" in fault_of(tmp_path)
     assert [path.name for path in (tmp_path / "postgres").iterdir()] == ["photo.jpg"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_data_of_another_user_is_not_touched(tmp_path: Path) -> None:
+    with start_servers(tmp_path, fast=True, nats=False, redis=False):
+        pass
+    os.chown(tmp_path / "postgres", 4711, 4711)
+    text = fault_of(tmp_path, nats=False, redis=False)
+    assert text == f"{tmp_path}/postgres belongs to user 4711: start as that user, or choose another folder."
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
