@@ -23,7 +23,7 @@ from app.http.call import MUTATING, Call
 from app.http.fields import Body, Query
 from app.http.openapi import responses_of
 from app.http.problems import rejected
-from app.http.verbatim import read_body
+from app.http.verbatim import Verbatim, read_body, read_payload
 
 THREAD_BYTES = 1024 * 1024
 TRIES = 4
@@ -52,6 +52,7 @@ class Endpoint(APIRoute):
         self.run = endpoint
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
+        self.takes_payload = False
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
@@ -72,6 +73,9 @@ class Endpoint(APIRoute):
                 self._lists = frozenset(_list_fields(bare))
             elif isinstance(bare, type) and issubclass(bare, Body):
                 self.body_model, self._body_name = bare, name
+                self.body_optional = not any(info.is_required() for info in bare.model_fields.values())
+            elif bare is Verbatim:
+                self.takes_payload, self._body_name = True, name
             elif bare is str:
                 self.path_names.append(name)
 
@@ -87,6 +91,8 @@ class Endpoint(APIRoute):
             self._query_names(query, frozenset())
         if self.body_model is not None:
             arguments[self._body_name] = await self._body(call)
+        elif self.takes_payload:
+            arguments[self._body_name] = await self._payload(call)
         if call.fence is not None and call.method in MUTATING:
             await idempotency.check_fence(call)
         return await self.run(call, **arguments)
@@ -163,14 +169,24 @@ class Endpoint(APIRoute):
         except ValidationError as error:
             raise rejected(error, query=True) from None
 
-    async def _body(self, call: Call) -> Body:
-        model = self.body_model
-        assert model is not None
+    @staticmethod
+    def _check_type(call: Call) -> None:
         kind = call.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
             raise UnsupportedMediaType("Send the body as application/json.")
+
+    async def _payload(self, call: Call) -> Verbatim:
+        self._check_type(call)
+        return await asyncio.to_thread(read_payload, call.raw_body, call.ground.settings.nesting_max)
+
+    async def _body(self, call: Call) -> Body:
+        model = self.body_model
+        assert model is not None
+        self._check_type(call)
         raw, nesting_max = call.raw_body, call.ground.settings.nesting_max
-        if len(raw) > THREAD_BYTES:
+        if not raw and self.body_optional:
+            cut: dict[str, Any] = {}
+        elif len(raw) > THREAD_BYTES:
             cut = await asyncio.to_thread(read_body, raw, model, nesting_max)
         else:
             cut = read_body(raw, model, nesting_max)
@@ -244,7 +260,7 @@ def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
         kind = hints[name]
         if isinstance(kind, type) and issubclass(kind, Query):
             kind = Annotated[kind, QueryParameter()]
-        elif isinstance(kind, type) and issubclass(kind, Body):
+        elif isinstance(kind, type) and issubclass(kind, Body | Verbatim):
             kind = Annotated[kind, BodyParameter()]
         parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
     documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ WRITE_ERRORS: tuple[type[AppError], ...] = (
 
 def responses_of(endpoint: Endpoint, errors: tuple[type[AppError], ...]) -> dict[int | str, dict[str, Any]]:
     """The error answers of an operation, one entry for each status, one example for each code."""
-    writes = endpoint.body_model is not None or endpoint.transactional
+    writes = endpoint.body_model is not None or endpoint.takes_payload or endpoint.transactional
     by_status: dict[int | str, dict[str, Any]] = {}
     for kind in dict.fromkeys((*(WRITE_ERRORS if writes else READ_ERRORS), *errors)):
         entry = by_status.setdefault(

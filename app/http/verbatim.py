@@ -29,7 +29,7 @@ _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
 _ESCAPED_KEY = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\n\r]*:[ \t\n\r]*').match
 _NEXT = re.compile(r"[ \t\n\r]*([,\]}])").match
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
@@ -194,6 +194,15 @@ def read_body(body: bytes, model: type[BaseModel], nesting_max: int = 512) -> di
     return _Cutter(body, nesting_max if deep else 0).document(plan_for(model))
 
 
+def read_payload(body: bytes, nesting_max: int = 512) -> Verbatim:
+    """A body that is one opaque payload. Raises `MalformedRequest`, or `InvalidInput` where it nests too deep."""
+    check_utf8(body)
+    deep = nests_deeper(body, nesting_max)
+    if deep and nests_deeper(body, nesting_max + _ENVELOPE_LEVELS):
+        raise MalformedRequest(f"The body nests deeper than {nesting_max} levels.", limit=nesting_max)
+    return _Cutter(body, nesting_max if deep else 0).whole()
+
+
 def check_utf8(body: bytes) -> None:
     """Raise `MalformedRequest` unless the bytes are UTF-8; in pieces, so that a large body is never held twice."""
     if body.isascii():
@@ -235,6 +244,12 @@ class _Cutter:
         members, end = self.members(start, plan, "")
         self._end(end)
         return members
+
+    def whole(self) -> Verbatim:
+        start = _SPACE(self.text, 0).end()  # type: ignore[union-attr]
+        end = self.value_end(start)
+        self._end(end)
+        return self.slice(start, end, "")
 
     def _end(self, position: int) -> None:
         if _SPACE(self.text, position).end() != len(self.text):  # type: ignore[union-attr]
