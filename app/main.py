@@ -8,14 +8,17 @@ from contextlib import asynccontextmanager
 
 from app import __version__
 from app.db.database import Database
+from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
 from app.http.metrics import Metrics
 from app.http.service import Service
+from app.invocations.routes import routes as invocation_routes
 from app.settings import Settings
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
+from app.versions.routes import routes as version_routes
 from app.workflows.routes import routes as workflow_routes
 
 DESCRIPTION = "The persistence service for AI-agent workflows."
@@ -24,7 +27,7 @@ RECURSION_MIN = 6000
 
 def endpoints() -> list[Endpoint]:
     """Every operation of the API, in the order in which it is documented."""
-    return [*tenant_routes, *workflow_routes]
+    return [*tenant_routes, *workflow_routes, *version_routes, *invocation_routes, *batch_routes]
 
 
 def create_app(settings: Settings | None = None) -> Service:
@@ -37,7 +40,7 @@ def create_app(settings: Settings | None = None) -> Service:
     async def lifespan(service: Service) -> AsyncIterator[None]:
         database = await Database.open(chosen.database)
         try:
-            service.ground = Ground(database, chosen.http, Metrics())
+            service.ground = Ground(database, chosen.http, Metrics(), service.paths)
             service.authenticator = Keys(database, chosen.auth)
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")

@@ -18,6 +18,7 @@ from app.settings import HttpSettings
 
 if TYPE_CHECKING:
     from app.http.metrics import Metrics
+    from app.http.router import Router
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
 _ETAG = re.compile(r'"(\d{1,18})"').fullmatch
@@ -31,6 +32,7 @@ class Ground:
     database: Database
     settings: HttpSettings
     metrics: Metrics
+    router: Router
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Endpoint(APIRoute):
 
     async def perform(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out on the writer it has: check the scope, read the query and the body, run the handler."""
-        if not self.open_to_all:
+        if self.scope:
             call.caller.require(self.scope)
         arguments: dict[str, Any] = dict(zip(self.path_names, path_values, strict=True))
         query = call.scope["query_string"]
@@ -191,7 +191,8 @@ class Endpoint(APIRoute):
         else:
             cut = read_body(raw, model, nesting_max)
         try:
-            return model.__pydantic_validator__.validate_python(cut)
+            validated: Body = model.__pydantic_validator__.validate_python(cut)
+            return validated
         except ValidationError as error:
             raise rejected(error) from None
 

@@ -78,7 +78,7 @@ class JsonValue(JsonObject):
 
 def _storable(value: Verbatim) -> Verbatim:
     """The value, if PostgreSQL's `jsonb` can hold it: no U+0000, no lone surrogate, no number beyond `numeric`."""
-    if b"\\u" in value:
+    if value.find(b"\\u") >= 0:
         _check_escapes(json.loads(value, parse_int=str, parse_float=str))
     _check_numbers(value)
     return value

@@ -60,9 +60,7 @@ async def create_version(call: Call, workflow_id: str, query: CreateQuery, body:
 
     The id defaults to the SHA-256 of content and ancestry, so creating the same again answers 200 with the stored row.
     """
-    return await store.create(
-        call.writer, call.tenant_id, workflow_id, given(body), keep=query.on_existing == "keep"
-    )
+    return await store.create(call.writer, call.tenant_id, workflow_id, given(body), keep=query.on_existing == "keep")
 
 
 @routes.get("/v1/versions/latest", scope="versions:read", response_model=Version, errors=(VersionNotFound,))
@@ -78,9 +76,7 @@ async def get_version(call: Call, version_id: str, query: IncludeQuery) -> Answe
     return Answer(304, None, found.etag) if unchanged(call, '"1"') else found
 
 
-@routes.get(
-    "/v1/versions/{version_id}/dsl", scope="versions:read", response_model=Any, errors=(VersionNotFound,)
-)
+@routes.get("/v1/versions/{version_id}/dsl", scope="versions:read", response_model=Any, errors=(VersionNotFound,))
 async def get_version_dsl(call: Call, version_id: str) -> Answer:
     """The DSL of a version, byte for byte as it was sent; it may be cached for ever."""
     dsl, hashed = await store.dsl(call.reader, call.tenant_id, version_id)

@@ -1,0 +1,148 @@
+"""Invocations over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.db.database import Answer
+from app.http.call import Call
+from app.http.endpoint import Routes
+from app.http.fields import Body
+from app.http.paging import IncludeQuery, page
+from app.invocations import listing, store
+from app.invocations.errors import (
+    DatasetRecordNotFound,
+    InvocationConflict,
+    InvocationEnded,
+    InvocationNotEnded,
+    InvocationNotFound,
+    InvocationNotStarted,
+    ReferenceNotFound,
+)
+from app.invocations.schemas import (
+    Cancel,
+    End,
+    Invocation,
+    InvocationChange,
+    InvocationFilter,
+    InvocationList,
+    InvocationPage,
+    InvocationSummary,
+    NewInvocation,
+    Start,
+)
+from app.versions.errors import GenerationNotFound, VersionNotFound
+
+routes = Routes("invocations")
+LINKS = (GenerationNotFound, ReferenceNotFound, DatasetRecordNotFound)
+
+
+def given(body: Body) -> dict[str, Any]:
+    """The members that the client sent, by name."""
+    return {name: getattr(body, name) for name in body.given()}
+
+
+@routes.post(
+    "/v1/invocations",
+    scope="invocations:write",
+    response_model=Invocation,
+    status_code=201,
+    errors=(VersionNotFound, InvocationNotFound, InvocationConflict, *LINKS),
+)
+async def create_invocation(call: Call, query: IncludeQuery, body: NewInvocation) -> Answer:
+    """Record an invocation of a version; running unless `status` is queued.
+
+    The same id with the same fields answers 200 with the invocation as it now is.
+    """
+    return await store.create(call.writer, call.tenant_id, given(body))
+
+
+@routes.get("/v1/invocations", scope="invocations:read", response_model=InvocationPage)
+async def list_invocations(call: Call, query: InvocationList) -> Answer:
+    """The invocations of this tenant; every filter, sort and depth costs no more than its page in index order."""
+    return await page(call, listing.INVOCATIONS, query, listing.filters(query, query.filters()))
+
+
+@routes.get("/v1/invocations/summary", scope="invocations:read", response_model=InvocationSummary)
+async def summarize_invocations(call: Call, query: InvocationFilter) -> Answer:
+    """Counts by status, exact costs, accuracy, percentiles of fitness and duration, over everything that matches."""
+    named = {name: getattr(query, name) for name in query.model_fields_set}
+    return await listing.summary(call.reader, call.tenant_id, listing.filters(query, named))
+
+
+@routes.get(
+    "/v1/invocations/{invocation_id}",
+    scope="invocations:read",
+    response_model=Invocation,
+    errors=(InvocationNotFound,),
+)
+async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) -> Answer:
+    """An invocation; `include=input,output,fitness` shows its payloads, byte for byte."""
+    return await store.get(call.reader, call.tenant_id, invocation_id, store.INVOCATION.included(query.include))
+
+
+@routes.patch(
+    "/v1/invocations/{invocation_id}",
+    scope="invocations:write",
+    response_model=Invocation,
+    errors=(InvocationNotFound, InvocationEnded, *LINKS),
+)
+async def patch_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: InvocationChange) -> Answer:
+    """Update the fields given. After the end only results may change: cost, fitness, scores, feedback, metadata …"""
+    return await store.patch(call.writer, call.tenant_id, invocation_id, given(body), call.if_match)
+
+
+@routes.delete(
+    "/v1/invocations/{invocation_id}",
+    scope="invocations:write",
+    status_code=204,
+    transactional=True,
+    errors=(InvocationNotFound, InvocationNotEnded),
+)
+async def delete_invocation(call: Call, invocation_id: str) -> Answer:
+    """Delete an ended invocation with its nodes, actions and messages."""
+    return await store.delete(call.writer, call.tenant_id, invocation_id, call.if_match)
+
+
+@routes.post(
+    "/v1/invocations/{invocation_id}/start",
+    scope="invocations:write",
+    response_model=Invocation,
+    errors=(InvocationNotFound, InvocationConflict, InvocationEnded),
+)
+async def start_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: Start) -> Answer:
+    """Start a queued invocation; starting a running one again is the same."""
+    return await store.start(call.writer, call.tenant_id, invocation_id, body.started_at)
+
+
+@routes.post(
+    "/v1/invocations/{invocation_id}/heartbeat",
+    scope="invocations:write",
+    response_model=Invocation,
+    errors=(InvocationNotFound, InvocationNotStarted, InvocationEnded),
+)
+async def heartbeat_invocation(call: Call, invocation_id: str) -> Answer:
+    """Say that the worker lives. The answer shows `cancel_requested_at`: when it is set, end the invocation."""
+    return await store.heartbeat(call.writer, call.tenant_id, invocation_id)
+
+
+@routes.post(
+    "/v1/invocations/{invocation_id}/end",
+    scope="invocations:write",
+    response_model=Invocation,
+    errors=(InvocationNotFound, InvocationNotStarted, InvocationEnded, ReferenceNotFound),
+)
+async def end_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: End) -> Answer:
+    """End an invocation with its results. The first terminal state wins; repeating it exactly answers 200."""
+    return await store.end(call.writer, call.tenant_id, invocation_id, given(body))
+
+
+@routes.post(
+    "/v1/invocations/{invocation_id}/cancel",
+    scope="invocations:write",
+    response_model=Invocation,
+    errors=(InvocationNotFound, InvocationEnded),
+)
+async def cancel_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: Cancel) -> Answer:
+    """Cancel: a queued invocation at once; a running one is asked to stop, or ended at once with `force`."""
+    return await store.cancel(call.writer, call.tenant_id, invocation_id, force=body.force)

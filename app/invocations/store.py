@@ -1,0 +1,282 @@
+"""Invocations in SQL: the hot writes are set-based, one statement each."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import uuid4
+
+from app.db.database import Answer, Reader, Writer
+from app.db.digest import digest_of
+from app.db.shape import Shape, instant, money, verbatim
+from app.db.sql import Statement, load
+from app.errors import AppError, PreconditionFailed, Unavailable, invalid
+from app.invocations.errors import (
+    InvocationConflict,
+    InvocationEnded,
+    InvocationNotEnded,
+    InvocationNotFound,
+    InvocationNotStarted,
+)
+from app.invocations.tables import TERMINAL
+from app.versions import store as versions
+
+TRIES = 3
+FIELDS = {
+    "parent_invocation_id": "parents",
+    "run_id": "run_ids",
+    "generation_id": "generation_ids",
+    "dataset_record_id": "record_ids",
+    "submission_id": "submission_ids",
+    "session_id": "session_ids",
+    "input": "inputs",
+    "preparation": "preparations",
+}
+RESULTS = {
+    "evaluator_id": "evaluator_ids",
+    "expected_output": "expected_outputs",
+    "expected_output_type": "expected_types",
+    "actual_output": "actual_outputs",
+    "usd_cost": "usd_costs",
+    "fitness": "fitnesses",
+    "fitness_score": "fitness_scores",
+    "accuracy": "accuracies",
+    "novelty": "novelties",
+    "feedback": "feedbacks",
+    "metadata": "metadatas",
+    "extras": "extrases",
+}
+OUTCOME = {"output": "outputs", "error": "errors"}
+NEVER_NULL = frozenset({"metadata", "extras"})
+
+INVOCATION = Shape(
+    "id",
+    "version_id",
+    "workflow_id",
+    "parent_invocation_id",
+    "run_id",
+    "generation_id",
+    "dataset_record_id",
+    "evaluator_id",
+    "submission_id",
+    "session_id",
+    "status",
+    instant("started_at"),
+    instant("ended_at"),
+    instant("heartbeat_at"),
+    instant("cancel_requested_at"),
+    verbatim("input"),
+    verbatim("output"),
+    "expected_output",
+    "expected_output_type",
+    "actual_output",
+    money("usd_cost"),
+    verbatim("fitness"),
+    "fitness_score",
+    "accuracy",
+    "novelty",
+    "feedback",
+    "preparation",
+    "error",
+    "metadata",
+    "extras",
+    instant("created_at"),
+    instant("updated_at"),
+)
+
+
+def _assignment(name: str) -> str:
+    empty = "CAST('{}' AS jsonb)" if name in NEVER_NULL else "NULL"
+    return f"{name} = CASE WHEN strpos(g.cleared, ',{name},') > 0 THEN {empty} ELSE COALESCE(g.{name}, i.{name}) END"
+
+
+_SQL = load(
+    __file__,
+    invocation=INVOCATION.json("i"),
+    assignments=",\n    ".join(_assignment(name) for name in (*RESULTS, *OUTCOME)),
+)
+
+
+async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer:
+    """Record an invocation: 201, or 200 with the row as it now is when it was created with the same fields.
+
+    Raises `VersionNotFound`, `InvocationConflict`, `ReferenceNotFound` for a link to what does not exist.
+    """
+    if given.get("status") == "queued" and given.get("started_at") is not None:
+        raise invalid("/started_at", "must be absent while the status is queued")
+    wanted = given.get("id") or f"inv_{uuid4().hex}"
+    digest = digest_of({**given, "id": wanted})
+    columns = {**FIELDS, **RESULTS, **OUTCOME}
+    for _ in range(TRIES):
+        answer = await writer.answer(
+            _SQL["create"],
+            tenant_ids=[tenant_id],
+            ids=[wanted],
+            version_ids=[given["version_id"]],
+            statuses=[given.get("status", "running")],
+            started_ats=[given.get("started_at")],
+            digests=[digest],
+            **{plural: [given.get(name)] for name, plural in columns.items()},
+        )
+        if answer is not None:
+            return answer
+        stored = await writer.row(_SQL["standing"], tenant_id=tenant_id, id=wanted)
+        if stored is None:
+            await versions.require(writer, tenant_id, given["version_id"])
+        elif stored["digest"] != digest:
+            raise InvocationConflict("An invocation with this id was created with other fields.", id=wanted)
+    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+
+async def start(writer: Writer, tenant_id: str, wanted: str, started_at: datetime | None) -> Answer:
+    """Start a queued invocation. Raises `InvocationNotFound`, `InvocationEnded`, `InvocationConflict`."""
+    answer = await writer.answer(_SQL["start"], tenant_ids=[tenant_id], ids=[wanted], started_ats=[started_at])
+    if answer is None:
+        standing = await _standing(writer, tenant_id, wanted)
+        if standing["status"] in TERMINAL:
+            raise _ended(standing)
+        raise InvocationConflict("The invocation started at another instant.", current_status=standing["status"])
+    return answer
+
+
+async def heartbeat(writer: Writer, tenant_id: str, wanted: str) -> Answer:
+    """A sign of life of a running invocation. Raises `InvocationNotFound`, `InvocationEnded`, `…NotStarted`."""
+    answer = await writer.answer(_SQL["heartbeat"], tenant_ids=[tenant_id], ids=[wanted])
+    if answer is None:
+        standing = await _standing(writer, tenant_id, wanted)
+        raise _ended(standing) if standing["status"] in TERMINAL else _not_started(standing)
+    return answer
+
+
+async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any]) -> Answer:
+    """End an invocation with its results. The first terminal state wins; an exact repeat answers 200.
+
+    Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `InvalidInput` (an end before the start).
+    """
+    digest = digest_of(given)
+    named = {**RESULTS, **OUTCOME}
+    cleared = [name for name in named if name in given and given[name] is None]
+    answer = await writer.answer(
+        _SQL["end"],
+        tenant_ids=[tenant_id],
+        ids=[wanted],
+        statuses=[given["status"]],
+        ended_ats=[given.get("ended_at")],
+        digests=[digest],
+        cleared=[f",{','.join(cleared)},"],
+        **{plural: [given.get(name)] for name, plural in named.items()},
+    )
+    if answer is not None:
+        return answer
+    standing = await _standing(writer, tenant_id, wanted)
+    if standing["status"] in TERMINAL:
+        raise _ended(standing)
+    if standing["status"] == "queued":
+        raise _not_started(standing)
+    raise invalid("/ended_at", "must not be before started_at")
+
+
+async def cancel(writer: Writer, tenant_id: str, wanted: str, *, force: bool) -> Answer:
+    """Cancel: at once while queued or with `force`, else by asking. Raises `InvocationNotFound`, `InvocationEnded`."""
+    answer = await writer.answer(_SQL["cancel"], tenant_id=tenant_id, id=wanted, force=force)
+    if answer is None:
+        raise _ended(await _standing(writer, tenant_id, wanted))
+    return answer
+
+
+async def patch(
+    writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any], if_match: list[int] | None
+) -> Answer:
+    """Update the fields given. Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationEnded` for frozen ones."""
+    if not given:
+        return await get(writer, tenant_id, wanted)
+    arguments = {name: b"{}" if name in NEVER_NULL and value is None else value for name, value in given.items()}
+    answer = await writer.answer(
+        _patch(frozenset(given)), tenant_id=tenant_id, id=wanted, if_match=if_match, **arguments
+    )
+    if answer is not None:
+        return answer
+    standing = await _standing(writer, tenant_id, wanted)
+    if if_match is not None and standing["revision"] not in if_match:
+        raise _changed(standing)
+    frozen = sorted(name for name in given if name not in RESULTS)
+    raise _ended(standing, frozen_fields=frozen)
+
+
+@lru_cache(maxsize=1024)
+def _patch(names: frozenset[str]) -> Statement:
+    assignments = ", ".join(f"{name} = :{name}" for name in sorted(names))
+    open_only = "" if names <= RESULTS.keys() else " AND i.status IN ('queued', 'running')"
+    shown = INVOCATION.json("i")
+    return Statement(
+        f"WITH changed AS (UPDATE invocations AS i SET {assignments}, revision = i.revision + 1,"
+        " updated_at = clock_timestamp() WHERE i.tenant_id = :tenant_id AND i.id = :id"
+        f" AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match)){open_only} RETURNING *),"
+        " event AS (INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
+        f" SELECT i.tenant_id, 'invocation.updated', 'invocation', i.id, {shown} FROM changed AS i),"
+        f" answer AS (SELECT 200 AS status, i.revision AS etag, {shown} AS body FROM changed AS i)",
+        "patch_invocation",
+    )
+
+
+async def delete(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None) -> Answer:
+    """Delete an ended invocation with its nodes, actions and messages; in a transaction.
+
+    Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationNotEnded` (it runs, or others descend from it).
+    """
+    standing = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=wanted)
+    if standing is None:
+        raise InvocationNotFound("There is no such invocation.", id=wanted)
+    if if_match is not None and standing["revision"] not in if_match:
+        raise _changed(standing)
+    if standing["status"] not in TERMINAL:
+        raise InvocationNotEnded("The invocation has not ended; cancel it first.", current_status=standing["status"])
+    if standing["has_children"]:
+        raise InvocationNotEnded("Other invocations have this one as parent; delete them first.")
+    for part in ("delete_parts", "delete_nodes"):
+        await writer.rows(_SQL[part], tenant_id=tenant_id, id=wanted)
+    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=wanted)
+    assert answer is not None
+    return answer
+
+
+@lru_cache(maxsize=16)
+def _get(include: frozenset[str]) -> Statement:
+    return Statement(
+        f"SELECT i.revision, {INVOCATION.json('i', include)} AS body FROM invocations AS i"
+        " WHERE i.tenant_id = :tenant_id AND i.id = :id"
+    )
+
+
+async def get(reader: Reader, tenant_id: str, wanted: str, include: frozenset[str] = frozenset()) -> Answer:
+    """The invocation. Raises `InvocationNotFound`."""
+    row = await reader.row(_get(include), tenant_id=tenant_id, id=wanted)
+    if row is None:
+        raise InvocationNotFound("There is no such invocation.", id=wanted)
+    return Answer(200, row["body"], row["revision"])
+
+
+async def _standing(reader: Reader, tenant_id: str, wanted: str) -> Any:
+    row = await reader.row(_SQL["standing"], tenant_id=tenant_id, id=wanted)
+    if row is None:
+        raise InvocationNotFound("There is no such invocation.", id=wanted)
+    return row
+
+
+def _ended(standing: Any, **facts: Any) -> AppError:
+    return InvocationEnded(
+        f"The invocation is {standing['status']}; the first terminal state stays.",
+        current_status=standing["status"],
+        **facts,
+    )
+
+
+def _not_started(standing: Any) -> AppError:
+    return InvocationNotStarted("The invocation is queued; start it first.", current_status=standing["status"])
+
+
+def _changed(standing: Any) -> AppError:
+    return PreconditionFailed(
+        "The invocation has another revision; read it again.", current_etag=f'"{standing["revision"]}"'
+    )
