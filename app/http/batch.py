@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from app.db.database import Answer
 from app.errors import AppError, InvalidInput, MalformedRequest, invalid
-from app.http.call import Call
+from app.http.call import MUTATING, Call
 from app.http.endpoint import Routes
 from app.http.fields import Body, Text, Verbatim
 
@@ -101,9 +101,11 @@ async def _one(call: Call, index: int, operation: Operation) -> Answer:
     }
     inner = Call(scope, _nothing)
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
+    mutating = operation.method in MUTATING
     inner.raw_body = b"" if operation.body is None else bytes(operation.body)
     inner.writer, inner.reader = call.writer, call.reader
     answer = await endpoint.perform(inner, values)
+    answer = await endpoint.completed(inner, values, answer, call.writer if mutating else call.reader)
     if not isinstance(answer, Answer):
         raise InvalidInput(f"Operation {index} does not answer JSON; it cannot run inside a batch.")
     return answer

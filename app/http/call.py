@@ -52,6 +52,7 @@ class Call(Request):
     writer: Writer
     reader: Reader
     batched: bool = False
+    included: frozenset[str] = frozenset()
 
     @property
     def tenant_id(self) -> str:

@@ -15,12 +15,13 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
-from app.db.database import Answer, Database, Transaction
+from app.db.database import Answer, Database, Reader, Transaction
 from app.db.integrity import KeyKept, is_retryable
 from app.errors import AppError, InvalidInput, MalformedRequest, PreconditionFailed, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.fields import Body, Query
+from app.http.including import Including
 from app.http.openapi import responses_of
 from app.http.problems import rejected
 from app.http.verbatim import Verbatim, read_body, read_payload
@@ -43,13 +44,14 @@ class Endpoint(APIRoute):
         open_to_all: bool = False,
         batchable: bool = True,
         streams: bool = False,
+        including: Including | None = None,
         errors: tuple[type[AppError], ...] = (),
         responses: dict[int | str, dict[str, Any]] | None = None,
         **documented: Any,
     ) -> None:
         self.scope, self.transactional = scope, transactional
         self.open_to_all, self.batchable, self.streams, self.errors = open_to_all, batchable, streams, errors
-        self.run = endpoint
+        self.run, self.including = endpoint, including
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.takes_payload = False
@@ -86,7 +88,9 @@ class Endpoint(APIRoute):
         arguments: dict[str, Any] = dict(zip(self.path_names, path_values, strict=True))
         query = call.scope["query_string"]
         if self.query_model is not None:
-            arguments[self._query_name] = self._query(query)
+            arguments[self._query_name] = asked = self._query(query)
+            if self.including is not None:
+                call.included = self.including.shape.included(getattr(asked, "include", None))
         elif query:
             self._query_names(query, frozenset())
         if self.body_model is not None:
@@ -97,8 +101,21 @@ class Endpoint(APIRoute):
             await idempotency.check_fence(call)
         return await self.run(call, **arguments)
 
+    async def completed(
+        self, call: Call, path_values: list[str], answer: Answer | Response, reader: Reader
+    ) -> Answer | Response:
+        """The answer to a write, with the verbatim fields that `include` names."""
+        if self.including is None or not call.included or not isinstance(answer, Answer):
+            return answer
+        path = dict(zip(self.path_names, path_values, strict=True))
+        return await self.including.shown(reader, call.tenant_id, path, call.included, answer)
+
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""
+        answer = await self._carry_out(call, path_values)
+        return await self.completed(call, path_values, answer, call.ground.database)
+
+    async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:
         if call.method not in MUTATING or self.open_to_all:
             call.reader = call.ground.database
             return await self.perform(call, path_values)

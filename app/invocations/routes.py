@@ -8,6 +8,7 @@ from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.fields import Body
+from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.invocations import listing, store
 from app.invocations.errors import (
@@ -34,6 +35,7 @@ from app.invocations.schemas import (
 from app.versions.errors import GenerationNotFound, VersionNotFound
 
 routes = Routes("invocations")
+INCLUDING = Including(store.INVOCATION, "invocations AS t")
 LINKS = (GenerationNotFound, ReferenceNotFound, DatasetRecordNotFound)
 
 
@@ -45,11 +47,12 @@ def given(body: Body) -> dict[str, Any]:
 @routes.post(
     "/v1/invocations",
     scope="invocations:write",
+    including=INCLUDING,
     response_model=Invocation,
     status_code=201,
     errors=(VersionNotFound, InvocationNotFound, InvocationConflict, *LINKS),
 )
-async def create_invocation(call: Call, query: IncludeQuery, body: NewInvocation) -> Answer:
+async def create_invocation(call: Call, _query: IncludeQuery, body: NewInvocation) -> Answer:
     """Record an invocation of a version; running unless `status` is queued.
 
     The same id with the same fields answers 200 with the invocation as it now is.
@@ -84,10 +87,11 @@ async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) ->
 @routes.patch(
     "/v1/invocations/{invocation_id}",
     scope="invocations:write",
+    including=INCLUDING,
     response_model=Invocation,
     errors=(InvocationNotFound, InvocationEnded, *LINKS),
 )
-async def patch_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: InvocationChange) -> Answer:
+async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: InvocationChange) -> Answer:
     """Update the fields given. After the end only results may change: cost, fitness, scores, feedback, metadata …"""
     return await store.patch(call.writer, call.tenant_id, invocation_id, given(body), call.if_match)
 
@@ -107,10 +111,11 @@ async def delete_invocation(call: Call, invocation_id: str) -> Answer:
 @routes.post(
     "/v1/invocations/{invocation_id}/start",
     scope="invocations:write",
+    including=INCLUDING,
     response_model=Invocation,
     errors=(InvocationNotFound, InvocationConflict, InvocationEnded),
 )
-async def start_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: Start) -> Answer:
+async def start_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: Start) -> Answer:
     """Start a queued invocation; starting a running one again is the same."""
     return await store.start(call.writer, call.tenant_id, invocation_id, body.started_at)
 
@@ -129,10 +134,11 @@ async def heartbeat_invocation(call: Call, invocation_id: str) -> Answer:
 @routes.post(
     "/v1/invocations/{invocation_id}/end",
     scope="invocations:write",
+    including=INCLUDING,
     response_model=Invocation,
     errors=(InvocationNotFound, InvocationNotStarted, InvocationEnded, ReferenceNotFound),
 )
-async def end_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: End) -> Answer:
+async def end_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: End) -> Answer:
     """End an invocation with its results. The first terminal state wins; repeating it exactly answers 200."""
     return await store.end(call.writer, call.tenant_id, invocation_id, given(body))
 
@@ -140,9 +146,10 @@ async def end_invocation(call: Call, invocation_id: str, query: IncludeQuery, bo
 @routes.post(
     "/v1/invocations/{invocation_id}/cancel",
     scope="invocations:write",
+    including=INCLUDING,
     response_model=Invocation,
     errors=(InvocationNotFound, InvocationEnded),
 )
-async def cancel_invocation(call: Call, invocation_id: str, query: IncludeQuery, body: Cancel) -> Answer:
+async def cancel_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: Cancel) -> Answer:
     """Cancel: a queued invocation at once; a running one is asked to stop, or ended at once with `force`."""
     return await store.cancel(call.writer, call.tenant_id, invocation_id, force=body.force)

@@ -9,6 +9,7 @@ from app.errors import PreconditionFailed
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.fields import Body, Verbatim
+from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.versions import store
 from app.versions.errors import GenerationNotFound, VersionConflict, VersionNotFound
@@ -25,6 +26,7 @@ from app.workflows import store as workflows
 from app.workflows.errors import WorkflowNotFound
 
 routes = Routes("versions")
+INCLUDING = Including(store.VERSION, "versions AS t")
 IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
@@ -50,6 +52,7 @@ def unchanged(call: Call, tag: str) -> bool:
 @routes.post(
     "/v1/workflows/{workflow_id}/versions",
     scope="versions:write",
+    including=INCLUDING,
     response_model=Version,
     status_code=201,
     transactional=True,

@@ -59,3 +59,20 @@ async def test_a_batch_under_one_key_happens_once(client: httpx.AsyncClient) -> 
     assert first.content == second.content
     assert second.headers["idempotency-replayed"] == "true"
     assert len((await client.get("/v1/workflows")).json()["items"]) == 1
+
+
+async def test_a_write_shows_payloads_when_asked_and_a_replay_reads_them_again(
+    client: httpx.AsyncClient, make: Make
+) -> None:
+    version = (await make.version())["id"]
+    body = b'{"id":"i","version_id":"%s","input":{"b":1.0, "a":[1e400,"\\ud83d"]}}' % version.encode()
+    headers = {"content-type": "application/json", "Idempotency-Key": "k"}
+    plain = await client.post("/v1/invocations", content=body, headers={"content-type": "application/json"})
+    shown = await client.post("/v1/invocations?include=input,output", content=body, headers=headers)
+    again = await client.post("/v1/invocations?include=input,output", content=body, headers=headers)
+    assert "input" not in plain.json()
+    assert b'"input":{"b":1.0, "a":[1e400,"\\ud83d"]},"output":null}' in shown.content
+    assert again.content == shown.content
+    assert again.headers["idempotency-replayed"] == "true"
+    wrong = await client.post("/v1/invocations?include=nothing", content=body, headers=headers)
+    assert wrong.status_code == 422
