@@ -32,6 +32,9 @@ def explain(error: BaseException) -> AppError:
     """The refusal that an error of the driver stands for; never with SQL, a path or a stack in it."""
     if isinstance(error, asyncpg.PostgresError):
         return _explain_state(error)
+    if isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError):
+        # The driver could not write an argument in its type's binary form: a value beyond the type.
+        return InvalidInput("A value cannot be stored as the type that its field has.", errors=[])
     if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
         return Unavailable("The database does not answer; try again.")
     return PersistenceError("The service failed; nothing was stored.")
