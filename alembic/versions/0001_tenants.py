@@ -56,6 +56,13 @@ BEGIN
   RETURN true;
 END $$
 """
+TAKEN = """
+CREATE FUNCTION cairn_taken(ids text[]) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  -- A set-based write that met rows created with other fields is undone as a whole; DETAIL names their ids.
+  RAISE EXCEPTION 'ids are taken' USING ERRCODE = 'CA004', DETAIL = array_to_json(ids)::text;
+END $$
+"""
 MERGE_PATCH = """
 CREATE FUNCTION cairn_merge_patch(target jsonb, patch jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN jsonb_typeof(patch) IS DISTINCT FROM 'object' THEN patch ELSE (
@@ -76,7 +83,7 @@ $$
 
 def upgrade() -> None:
     op.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    for function in (CLAIM_KEY, INCOMPLETE, MERGE_PATCH):
+    for function in (CLAIM_KEY, INCOMPLETE, TAKEN, MERGE_PATCH):
         op.execute(function)
 
     op.create_table(
@@ -162,4 +169,5 @@ def downgrade() -> None:
     op.drop_table("tenants")
     op.execute("DROP FUNCTION cairn_claim_key(text, text)")
     op.execute("DROP FUNCTION cairn_whole(bigint, bigint)")
+    op.execute("DROP FUNCTION cairn_taken(text[])")
     op.execute("DROP FUNCTION cairn_merge_patch(jsonb, jsonb)")

@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-
+    op.execute(sa.schema.CreateSequence(sa.Sequence("message_seq", data_type=sa.BigInteger())))
     op.create_table(
         "messages",
         sa.Column("tenant_id", sa.Text(collation="C"), nullable=False),
@@ -45,3 +45,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("messages")
+    op.execute(sa.schema.DropSequence(sa.Sequence("message_seq")))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import asyncpg
 
-from app.errors import AppError, IdempotencyInProgress, InvalidInput, MalformedRequest, PersistenceError, Unavailable
+from app.errors import (
+    AppError,
+    Conflict,
+    IdempotencyInProgress,
+    InvalidInput,
+    MalformedRequest,
+    PersistenceError,
+    Unavailable,
+)
 
 _by_constraint: dict[str, Callable[[], AppError]] = {}
 
@@ -14,6 +23,7 @@ RETRYABLE = frozenset({"40001", "40P01"})
 KEY_IN_PROGRESS = "CA001"
 KEY_KEPT = "CA002"
 INCOMPLETE = "CA003"
+TAKEN = "CA004"
 _UNSTORABLE = frozenset({"22P05", "22P02", "22021", "22003", "22007", "22008", "22032", "54000"})
 
 
@@ -21,6 +31,16 @@ class KeyKept(AppError):
     """The Idempotency-Key already has an answer; the HTTP layer replays it."""
 
     status, code = 409, "idempotency_key_kept"
+
+
+class IdsTaken(Conflict):
+    """Rows under these ids were created with other fields; nothing was stored. The store names what they are."""
+
+    code = "ids_taken"
+
+    def __init__(self, ids: list[str]) -> None:
+        super().__init__("The ids belong to other rows.", ids=ids)
+        self.ids = ids
 
 
 def constraint(name: str, refusal: Callable[[], AppError]) -> None:
@@ -45,6 +65,8 @@ def _explain_state(error: asyncpg.PostgresError) -> AppError:
     refusal = _by_constraint.get(error.constraint_name or "")
     if refusal is not None:
         return refusal()
+    if state == TAKEN:
+        return IdsTaken(json.loads(error.detail or "[]"))
     if state == KEY_IN_PROGRESS:
         return IdempotencyInProgress("A request with this Idempotency-Key is still running; try again.")
     if state == KEY_KEPT or error.constraint_name == "pk_idempotency_keys":

@@ -66,3 +66,13 @@ class Shape:
             allowed = ", ".join(sorted(self.verbatim)) or "nothing here"
             raise invalid("include", f"may name only {allowed}")
         return names
+
+
+def only(json: str) -> str:
+    """The SQL aggregate that gives the JSON of the only row."""
+    return f"(array_agg({json}))[1]"
+
+
+def items(json: str, order: str) -> str:
+    """The SQL aggregate that gives `{"items":[…]}` of the JSON of each row, in an order."""
+    return f"CAST('{{\"items\":[' || string_agg(CAST({json} AS text), ',' ORDER BY {order}) || ']}}' AS json)"

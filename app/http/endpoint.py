@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import types
 import typing
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, get_args, get_origin
@@ -54,6 +55,7 @@ class Endpoint(APIRoute):
         self.run, self.including = endpoint, including
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
+        self.many_model: type[Body] | None = None
         self.takes_payload = False
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
@@ -66,18 +68,22 @@ class Endpoint(APIRoute):
         )
 
     def _read_signature(self, hints: dict[str, Any]) -> None:
-        """Path parameters are `str`, the query is a `Query` model, the body a `Body` model, in any order."""
+        """Path parameters are `str`, the query is a `Query` model, the body a `Body` model, in any order.
+
+        A body of `One | Many` is read as `Many` where it has a member `items`, else as `One`.
+        """
         for name in inspect.signature(self.run).parameters:
             kind = hints[name]
             bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
             if isinstance(bare, type) and issubclass(bare, Query):
                 self.query_model, self._query_name = bare, name
                 self._lists = frozenset(_list_fields(bare))
-            elif isinstance(bare, type) and issubclass(bare, Body):
-                self.body_model, self._body_name = bare, name
-                self.body_optional = not any(info.is_required() for info in bare.model_fields.values())
-            elif bare is Verbatim:
-                self.takes_payload, self._body_name = True, name
+            elif bodies := _bodies(bare):
+                self.body_model, self._body_name = bodies[0], name
+                self.many_model = bodies[1] if len(bodies) > 1 else None
+                self.body_optional = not any(info.is_required() for info in bodies[0].model_fields.values())
+            elif isinstance(bare, type) and issubclass(bare, Verbatim):
+                self.takes_payload, self._payload_kind, self._body_name = True, bare, name
             elif bare is str:
                 self.path_names.append(name)
 
@@ -194,7 +200,11 @@ class Endpoint(APIRoute):
 
     async def _payload(self, call: Call) -> Verbatim:
         self._check_type(call)
-        return await asyncio.to_thread(read_payload, call.raw_body, call.ground.settings.nesting_max)
+        payload = await asyncio.to_thread(read_payload, call.raw_body, call.ground.settings.nesting_max)
+        try:
+            return self._payload_kind.checked(payload)
+        except ValueError as error:
+            raise invalid("", str(error)) from None
 
     async def _body(self, call: Call) -> Body:
         model = self.body_model
@@ -204,9 +214,11 @@ class Endpoint(APIRoute):
         if not raw and self.body_optional:
             cut: dict[str, Any] = {}
         elif len(raw) > THREAD_BYTES:
-            cut = await asyncio.to_thread(read_body, raw, model, nesting_max)
+            cut = await asyncio.to_thread(read_body, raw, model, nesting_max, self.many_model)
         else:
-            cut = read_body(raw, model, nesting_max)
+            cut = read_body(raw, model, nesting_max, self.many_model)
+        if self.many_model is not None and "items" in cut:
+            model = self.many_model
         try:
             validated: Body = model.__pydantic_validator__.validate_python(cut)
             return validated
@@ -255,6 +267,12 @@ def require_revision(changed: bool, if_match: list[int] | None, current: int) ->
         raise PreconditionFailed("The resource has another revision; read it again.", current_etag=f'"{current}"')
 
 
+def _bodies(kind: Any) -> list[type[Body]]:
+    """The body models of an annotation: none, one, or those of a union."""
+    parts = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+    return [part for part in parts if isinstance(part, type) and issubclass(part, Body)]
+
+
 def _wire_names(model: type[BaseModel]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
@@ -278,7 +296,7 @@ def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
         kind = hints[name]
         if isinstance(kind, type) and issubclass(kind, Query):
             kind = Annotated[kind, QueryParameter()]
-        elif isinstance(kind, type) and issubclass(kind, Body | Verbatim):
+        elif _bodies(kind) or (isinstance(kind, type) and issubclass(kind, Verbatim)):
             kind = Annotated[kind, BodyParameter()]
         parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
     documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

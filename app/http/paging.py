@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -43,8 +43,17 @@ class IncludingListQuery(ListQuery):
     include: str | None = Field(None, description="Verbatim fields to show, separated by commas.")
 
 
-async def page(call: Call, listing: Listing, query: ListQuery, given: Mapping[str, Any] | None = None) -> Answer:
-    """One page of a listing, with its `Link` to the next. Count and page come from one snapshot."""
+async def page(
+    call: Call,
+    listing: Listing,
+    query: ListQuery,
+    given: Mapping[str, Any] | None = None,
+    if_empty: Callable[[], Awaitable[None]] | None = None,
+) -> Answer:
+    """One page of a listing, with its `Link` to the next. Count and page come from one snapshot.
+
+    `if_empty` is awaited where there is nothing to show; it raises where what the list belongs to is not there.
+    """
     settings = call.ground.settings
     limit = query.limit or settings.page_limit_default
     if limit > settings.page_limit_max:
@@ -63,6 +72,8 @@ async def page(call: Call, listing: Listing, query: ListQuery, given: Mapping[st
             found = await listing.page(reader, call.tenant_id, wanted, filters)
     else:
         found = await listing.page(call.reader, call.tenant_id, wanted, filters)
+    if not found.items and if_empty is not None:
+        await if_empty()
     return Answer(200, found.body(), headers=_link(call, found))
 
 

@@ -29,7 +29,6 @@ _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
 _ESCAPED_KEY = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\n\r]*:[ \t\n\r]*').match
 _NEXT = re.compile(r"[ \t\n\r]*([,\]}])").match
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_STRINGS_AND_COLONS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*(:?)', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
@@ -39,6 +38,11 @@ class Verbatim(bytes):
     """The exact JSON text of one value, as UTF-8 bytes."""
 
     __slots__ = ()
+
+    @classmethod
+    def checked(cls, value: Verbatim) -> Verbatim:
+        """The value, if it is of this kind. Raises `ValueError`."""
+        return value
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
@@ -55,6 +59,11 @@ class JsonObject(Verbatim):
     __slots__ = ()
 
     @classmethod
+    def checked(cls, value: Verbatim) -> Verbatim:
+        """The value, if it is an object that `jsonb` can hold. Raises `ValueError`."""
+        return _storable_object(value)
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
         return core_schema.no_info_after_validator_function(_storable_object, core_schema.is_instance_schema(Verbatim))
 
@@ -69,6 +78,11 @@ class JsonValue(JsonObject):
     __slots__ = ()
 
     @classmethod
+    def checked(cls, value: Verbatim) -> Verbatim:
+        """The value, if `jsonb` can hold it. Raises `ValueError`."""
+        return _storable(value)
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
         return core_schema.no_info_after_validator_function(_storable, core_schema.is_instance_schema(Verbatim))
 
@@ -78,24 +92,11 @@ class JsonValue(JsonObject):
 
 
 def _storable(value: Verbatim) -> Verbatim:
-    """The value, if `jsonb` can hold it: no U+0000, lone surrogate, repeated member, or number beyond `numeric`."""
-    if value.find(b"\\") >= 0 or _names_repeat(value):
-        _check_texts(json.loads(value, parse_int=str, parse_float=str, object_pairs_hook=_members_once))
+    """The value, if PostgreSQL's `jsonb` can hold it: no U+0000, no lone surrogate, no number beyond `numeric`."""
+    if value.find(b"\\u") >= 0:
+        _check_escapes(json.loads(value, parse_int=str, parse_float=str))
     _check_numbers(value)
     return value
-
-
-def _names_repeat(value: bytes) -> bool:
-    """Whether any two members, of whatever objects, have one name; only then are the objects looked at."""
-    names = [name for name, colon in _STRINGS_AND_COLONS.findall(value) if colon]
-    return len(names) != len(set(names))
-
-
-def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("must not name a member twice")
-    return members
 
 
 def _storable_object(value: Verbatim) -> Verbatim:
@@ -104,7 +105,7 @@ def _storable_object(value: Verbatim) -> Verbatim:
     return _storable(value)
 
 
-def _check_texts(value: Any) -> None:
+def _check_escapes(value: Any) -> None:
     pending = [value]
     while pending:
         item = pending.pop()
@@ -146,8 +147,14 @@ class Plan:
 
 
 @lru_cache(maxsize=1024)
-def plan_for(model: type[BaseModel]) -> Plan:
-    """The plan of a model: members typed `Verbatim` (or a kind of it) stay raw; models and lists of models nest."""
+def plan_for(model: type[BaseModel], other: type[BaseModel] | None = None) -> Plan:
+    """The plan of a model: members typed `Verbatim` (or a kind of it) stay raw; models and lists of models nest.
+
+    With another model, the plan of a body that may be either.
+    """
+    if other is not None:
+        one, two = plan_for(model), plan_for(other)
+        return Plan(one.raw | two.raw, {**one.objects, **two.objects}, {**one.lists, **two.lists})
     raw: set[str] = set()
     objects: dict[str, Plan] = {}
     lists: dict[str, Plan] = {}
@@ -195,7 +202,9 @@ _skip_value = c_make_scanner(_Context(str, str))
 _decode_value = c_make_scanner(_Context(int, Decimal))
 
 
-def read_body(body: bytes, model: type[BaseModel], nesting_max: int = 512) -> dict[str, Any]:
+def read_body(
+    body: bytes, model: type[BaseModel], nesting_max: int = 512, other: type[BaseModel] | None = None
+) -> dict[str, Any]:
     """The members of a JSON object, cut by the model's plan; ready for the model's own validation.
 
     Raises `MalformedRequest` (400) where the text is not JSON, or an object of the envelope names a member twice;
@@ -205,7 +214,7 @@ def read_body(body: bytes, model: type[BaseModel], nesting_max: int = 512) -> di
     deep = nests_deeper(body, nesting_max)
     if deep and nests_deeper(body, nesting_max + _ENVELOPE_LEVELS):
         raise MalformedRequest(f"The body nests deeper than {nesting_max} levels.", limit=nesting_max)
-    return _Cutter(body, nesting_max if deep else 0).document(plan_for(model))
+    return _Cutter(body, nesting_max if deep else 0).document(plan_for(model, other))
 
 
 def read_payload(body: bytes, nesting_max: int = 512) -> Verbatim:
