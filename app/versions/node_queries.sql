@@ -39,3 +39,34 @@ WITH given AS MATERIALIZED (
 SELECT n.fresh, n.id, {{node_version}} AS body
 FROM given AS g JOIN known AS n ON n.node_id = g.node_id AND n.config_hash = g.config_hash
 ORDER BY g.place
+
+-- name: memory
+SELECT COALESCE(m.memory, n.memory, CAST('{}' AS jsonb)) AS body, COALESCE(m.revision, n.revision) AS revision
+FROM (
+  SELECT memory, revision FROM node_versions
+  WHERE tenant_id = :tenant_id AND version_id = :version_id AND node_id = :node_id ORDER BY revision DESC LIMIT 1
+) AS n LEFT JOIN node_memories AS m
+  ON m.tenant_id = :tenant_id AND m.version_id = :version_id AND m.node_id = :node_id
+
+-- name: write_memory
+-- The memory starts as that of the node's newest revision, under that revision's number; the first write takes the next
+-- number. Two first writes at once: the second meets the row of the first, and changes that one.
+WITH node AS (
+  SELECT COALESCE(memory, CAST('{}' AS jsonb)) AS memory, revision FROM node_versions
+  WHERE tenant_id = :tenant_id AND version_id = :version_id AND node_id = :node_id ORDER BY revision DESC LIMIT 1
+), written AS (
+  INSERT INTO node_memories AS m (tenant_id, version_id, node_id, memory, revision)
+  SELECT :tenant_id, :version_id, :node_id,
+    CASE WHEN :merge THEN cairn_merge_patch(n.memory, :memory) ELSE CAST(:memory AS jsonb) END, n.revision + 1
+  FROM node AS n
+  WHERE CAST(:if_match AS bigint[]) IS NULL OR n.revision = ANY (:if_match)
+     OR EXISTS (SELECT FROM node_memories WHERE tenant_id = :tenant_id AND version_id = :version_id
+                AND node_id = :node_id)
+  ON CONFLICT (tenant_id, version_id, node_id) DO UPDATE SET
+    memory = CASE WHEN :merge THEN cairn_merge_patch(m.memory, :memory) ELSE excluded.memory END,
+    revision = m.revision + 1, updated_at = clock_timestamp()
+  WHERE CAST(:if_match AS bigint[]) IS NULL OR m.revision = ANY (:if_match)
+  RETURNING *
+), answer AS (
+  SELECT 200 AS status, m.revision AS etag, CAST(m.memory AS json) AS body FROM written AS m
+)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, JsonObject, Text
+from app.http.paging import ListQuery
 
 NODES_MAX = 1000
 
@@ -27,6 +28,25 @@ class NewNode(Body):
     extras: JsonObject | None = Field(None, examples=[{"temperature": 0}])
 
 
+class NewNodes(Body):
+    """Configurations to record together: all of them, or none."""
+
+    items: list[NewNode] = Field(min_length=1, max_length=NODES_MAX)
+
+
+class NodeVersionList(ListQuery):
+    """The node versions of one version, in the order they were recorded."""
+
+    node_id: list[str] | None = None
+    sort: Literal["created_at"] | None = None
+
+
+class NodeVersionSearch(NodeVersionList):
+    """Filters of the list of node versions across versions."""
+
+    llm_model: list[str] | None = None
+
+
 class NodeVersion(BaseModel):
     """A revision of a node's configuration in a version."""
 
@@ -44,3 +64,17 @@ class NodeVersion(BaseModel):
     extras: dict[str, Any]
     config_hash: str
     created_at: datetime
+
+
+class NodeVersions(BaseModel):
+    """Node versions in the order in which their configurations were sent."""
+
+    items: list[NodeVersion]
+
+
+class NodeVersionPage(BaseModel):
+    """A page of node versions."""
+
+    items: list[NodeVersion]
+    next_cursor: str | None
+    total: int | None = None

@@ -8,13 +8,15 @@ from typing import Any
 
 import asyncpg
 
-from app.db.database import Writer
+from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
+from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
+from app.errors import PreconditionFailed
 from app.versions.errors import VersionNotFound
-from app.versions.node_errors import NodeVersionConflict
+from app.versions.node_errors import NodeVersionConflict, NodeVersionMissing
 
 WORDS = ("system_prompt", "llm_model", "description")
 LISTS = ("tools", "handoffs", "waiting_for")
@@ -34,6 +36,19 @@ NODE_VERSION = Shape(
     "extras",
     computed("config_hash", "encode({t}.config_hash, 'hex')"),
     instant("created_at"),
+)
+
+NODE_VERSIONS = Listing(
+    "node_versions",
+    "node_versions AS t",
+    NODE_VERSION,
+    sorts={"created_at": Sort("{t}.created_at", "timestamptz")},
+    default=("created_at", "asc"),
+    filters={
+        "version_id": "t.version_id = :version_id",
+        "llm_model": "t.llm_model = ANY (:llm_model)",
+        "node_id": "t.node_id = ANY (:node_id)",
+    },
 )
 
 _SQL = load(__file__, "node_queries.sql", node_version=NODE_VERSION.json("n"))
@@ -78,3 +93,50 @@ async def recorded(
         if node.get("id") not in (None, row["id"]):
             raise NodeVersionConflict("The configuration is stored under another id.", id=row["id"])
     return rows
+
+
+async def create(writer: Writer, tenant_id: str, version_id: str, nodes: Sequence[Mapping[str, Any]]) -> Answer:
+    """`record`, as `{"items": [...]}`: 201 if any configuration is new, else 200."""
+    rows = await recorded(writer, tenant_id, version_id, nodes)
+    status = 201 if any(row["fresh"] for row in rows) else 200
+    return Answer(status, b'{"items":[' + b",".join(row["body"] for row in rows) + b"]}")
+
+
+async def create_one(writer: Writer, tenant_id: str, version_id: str, node: Mapping[str, Any]) -> Answer:
+    """`record` for one node, as itself: 201 if the configuration is new, else 200."""
+    (row,) = await recorded(writer, tenant_id, version_id, [node])
+    return Answer(201 if row["fresh"] else 200, row["body"])
+
+
+async def memory(reader: Reader, tenant_id: str, version_id: str, node_id: str) -> Answer:
+    """A node's memory; that of its newest revision until it is written. Raises `NodeVersionMissing`."""
+    row = await reader.row(_SQL["memory"], tenant_id=tenant_id, version_id=version_id, node_id=node_id)
+    if row is None:
+        raise NodeVersionMissing("The version has no such node.", node_id=node_id)
+    return Answer(200, row["body"], row["revision"])
+
+
+async def write_memory(
+    writer: Writer,
+    tenant_id: str,
+    version_id: str,
+    node_id: str,
+    memory_or_patch: bytes,
+    if_match: list[int] | None,
+    *,
+    merge: bool,
+) -> Answer:
+    """Replace a node's memory, or merge into it (RFC 7396). Raises `NodeVersionMissing`, `PreconditionFailed`."""
+    answer = await writer.answer(
+        _SQL["write_memory"],
+        tenant_id=tenant_id,
+        version_id=version_id,
+        node_id=node_id,
+        memory=memory_or_patch,
+        merge=merge,
+        if_match=if_match,
+    )
+    if answer is None:
+        current = await memory(writer, tenant_id, version_id, node_id)
+        raise PreconditionFailed("The memory has another revision; read it again.", current_etag=f'"{current.etag}"')
+    return answer
