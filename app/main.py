@@ -14,11 +14,13 @@ from app.http.endpoint import Endpoint
 from app.http.metrics import Metrics
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
-from app.logs import configure_logs
+from app.messages.routes import routes as message_routes
+from app.nodes.routes import routes as node_routes
 from app.settings import Settings
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
+from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
 from app.workflows.routes import routes as workflow_routes
 
@@ -28,17 +30,21 @@ RECURSION_MIN = 6000
 
 def endpoints() -> list[Endpoint]:
     """Every operation of the API, in the order in which it is documented."""
-    return [*tenant_routes, *workflow_routes, *version_routes, *invocation_routes, *batch_routes]
+    return [
+        *tenant_routes,
+        *workflow_routes,
+        *version_routes,
+        *node_version_routes,
+        *invocation_routes,
+        *node_routes,
+        *message_routes,
+        *batch_routes,
+    ]
 
 
 def create_app(settings: Settings | None = None) -> Service:
-    """The service for these settings; it connects when its lifespan starts.
-
-    Without settings it is a process of its own: it reads them from the environment and sets up the logs too.
-    """
+    """The service for these settings; it connects when its lifespan starts."""
     chosen = settings or Settings()
-    if settings is None:
-        configure_logs(chosen.log)
     # Payloads nest up to the stated limit; pure-Python walks over them need frames to match.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_MIN))
 

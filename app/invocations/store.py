@@ -257,6 +257,11 @@ async def get(reader: Reader, tenant_id: str, wanted: str, include: frozenset[st
     return Answer(200, row["body"], row["revision"])
 
 
+async def require(reader: Reader, tenant_id: str, wanted: str) -> None:
+    """Raise `InvocationNotFound` unless the invocation is there."""
+    await _standing(reader, tenant_id, wanted)
+
+
 async def _standing(reader: Reader, tenant_id: str, wanted: str) -> Any:
     row = await reader.row(_SQL["standing"], tenant_id=tenant_id, id=wanted)
     if row is None:
