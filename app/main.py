@@ -14,6 +14,7 @@ from app.http.endpoint import Endpoint
 from app.http.metrics import Metrics
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
+from app.logs import configure_logs
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.settings import Settings
@@ -43,8 +44,13 @@ def endpoints() -> list[Endpoint]:
 
 
 def create_app(settings: Settings | None = None) -> Service:
-    """The service for these settings; it connects when its lifespan starts."""
+    """The service for these settings; it connects when its lifespan starts.
+
+    Without settings it is a process of its own: it reads them from the environment and sets up the logs too.
+    """
     chosen = settings or Settings()
+    if settings is None:
+        configure_logs(chosen.log)
     # Payloads nest up to the stated limit; pure-Python walks over them need frames to match.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_MIN))
 

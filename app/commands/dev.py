@@ -1,0 +1,139 @@
+"""`cairn dev`: everything on this machine with one command: servers, schema, a key, the API."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+import uvicorn
+from rich.console import Console
+
+from app.commands import operating
+from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
+from app.commands.plainly import plainly, read_settings, refuse, run
+from app.embedded import Servers, start_servers
+from app.logs import configure_logs
+from app.settings import DatabaseSettings, Settings
+from app.tenants import store
+from app.tenants.keys import DEFAULT_TENANT
+
+KEY_FILE = "development-key"
+TICKS_BETWEEN_LOOKS = 10
+# A person who pressed Ctrl-C waits for what is running, but not for long.
+GRACE_SECONDS = 5
+
+
+def dev(
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the data is kept. Default: ./var.", show_default=False)
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Default: 8000.", show_default=False)] = None,
+    host: Annotated[str | None, typer.Option(help="Default: 127.0.0.1.", show_default=False)] = None,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep nothing; start empty.")] = False,
+) -> None:
+    """Start PostgreSQL, NATS and Valkey, bring the schema up to date, and serve the API until Ctrl-C.
+
+    Needs nothing installed besides Cairn. The data and the development key are found again by the next start.
+    """
+    # SIGINT too: a shell that starts it in the background has it ignored otherwise.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    os.environ.setdefault("CAIRN_LOG__FORMAT", "console")
+    os.environ.setdefault("CAIRN_HTTP__GRACE_SECONDS", str(GRACE_SECONDS))
+    settings = read_settings(http__host=host, http__port=port, http__workers=1, background__enabled=True)
+    configure_logs(settings.log, quiet_servers=True)
+    check_door(settings)
+    console = Console(stderr=True, highlight=False)
+    ended = None
+    with plainly():
+        try:
+            opened = bound_socket(settings)
+            with console.status("Starting PostgreSQL, NATS and Valkey …"):
+                servers = start_servers(
+                    folder or settings.var_folder, ephemeral=ephemeral, report=lambda line: console.print(f"  {line}")
+                )
+            with servers:
+                ended = _serve(servers, opened, console)
+        except KeyboardInterrupt:
+            typer.echo("Stopped.", err=True)
+    if ended is not None:
+        refuse(f"{ended} ended by itself, so everything was stopped; start again, its log is in the data folder.")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _serve(servers: Servers, opened: socket.socket, console: Console) -> str | None:
+    """Serve until Ctrl-C; the name of a server that ended by itself meanwhile."""
+    settings = read_settings(
+        database__url=servers.postgres_url, redis__url=servers.redis_url, nats__url=servers.nats_url
+    )
+    with console.status("Bringing the schema up to date …"):
+        if run(operating.revision(settings.database)).fault:
+            from app.db.migrate import migrate  # noqa: PLC0415 - Alembic takes a while, and mostly nothing is to do
+
+            migrate(settings.database, report=lambda line: console.print(f"  {line}"))
+        key = run(development_key(servers.folder, settings.database))
+    server = _Server(server_config(settings), servers, lambda: typer.echo(_welcome(base_url(opened), key, settings)))
+    server.run(sockets=[opened])
+    return server.ended
+
+
+class _Server(PatientServer):
+    """A server that says when it is ready and stops when one of its own servers ends."""
+
+    def __init__(self, config: uvicorn.Config, servers: Servers, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.embedded, self.on_ready = servers, on_ready
+        self.ended: str | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self.on_ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look, once a second, whether the servers still run."""
+        if counter % TICKS_BETWEEN_LOOKS == 0 and not self.should_exit:
+            self.ended = self.embedded.ended_part()
+        return await super().on_tick(counter) or self.ended is not None
+
+
+async def development_key(folder: Path, settings: DatabaseSettings) -> str:
+    """The development key of a data folder: the one kept there, or a new one where that no longer opens anything."""
+    file = folder / KEY_FILE
+    async with operating.operating(settings) as database:
+        await store.ensure(database.once(""), DEFAULT_TENANT, "Default")
+        kept = file.read_text().strip() if file.exists() else ""
+        if kept and await operating.key_is_usable(database, DEFAULT_TENANT, kept):
+            return kept
+        key, _ = await operating.make_key(database, DEFAULT_TENANT, "development", list(operating.EVERY_SCOPE))
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(key + "\n")
+    return key
+
+
+def _welcome(url: str, key: str, settings: Settings) -> str:
+    shown = "" if settings.auth.mode == "off" else f"  -H 'Authorization: Bearer {key}' \\\n"
+    return f"""
+Cairn is ready at {url}
+
+  Documentation    {url}/docs
+  Development key  {key}
+
+A first request to paste:
+
+curl -fsS -X PUT {url}/v1/workflows/first \\
+{shown}  -H 'Content-Type: application/json' \\
+  -d '{{"name": "My first workflow"}}'
+
+Ctrl-C stops everything."""

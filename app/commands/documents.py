@@ -1,0 +1,24 @@
+"""`cairn openapi` and `cairn settings`: what the service promises and what it can be told, as text."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from app.settings_example import example
+
+
+def openapi() -> None:
+    """Print the OpenAPI document; it needs no database.
+
+    The document is the one that the running service answers at /openapi.json.
+    """
+    from app.main import create_app  # noqa: PLC0415 - the whole application, which the other commands do not need
+
+    typer.echo(json.dumps(create_app().openapi(), indent=2, ensure_ascii=False))
+
+
+def settings() -> None:
+    """Print every setting with its default, its bound and its meaning: the text of .env.example."""
+    typer.echo(example(), nl=False)

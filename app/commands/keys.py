@@ -1,0 +1,101 @@
+"""`cairn keys`: API keys, for the operator, straight on the database."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.commands.operating import EVERY_SCOPE, keys_of, make_key, operating, tenant_exists
+from app.commands.plainly import read_settings, refuse, run
+from app.settings import DatabaseSettings
+from app.tenants import store
+from app.tenants.keys import DEFAULT_TENANT
+
+SCOPE = re.compile(r"(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))").fullmatch
+TENANT = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
+
+app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys, straight on the database.")
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant that the key acts for.")]
+
+
+@app.command(epilog="Example: cairn keys create --tenant acme --create-tenant --name worker --scope '*:read'")
+def create(
+    tenant: Tenant = DEFAULT_TENANT,
+    name: Annotated[str, typer.Option(help="What the key is for.")] = "operator",
+    scope: Annotated[
+        list[str] | None, typer.Option(help="A scope, such as invocations:write; repeat it. Default: everything.")
+    ] = None,
+    expires_in_days: Annotated[int | None, typer.Option(min=1, max=36500, help="Default: it does not expire.")] = None,
+    create_tenant: Annotated[bool, typer.Option("--create-tenant", help="Make the tenant if it is not there.")] = False,
+) -> None:
+    """Make a key and print it, this once. The key alone goes to standard output."""
+    scopes = scope or list(EVERY_SCOPE)
+    for given in scopes:
+        if not SCOPE(given):
+            refuse(f"{given!r} is no scope; write it as invocations:write, *:read or admin.")
+    if not TENANT(tenant):
+        refuse(f"{tenant!r} is no tenant id; it is 1 to 64 of a-z, 0-9, _ and -.")
+    expires_at = datetime.now(UTC) + timedelta(days=expires_in_days) if expires_in_days else None
+    key, row = run(_create(read_settings().database, tenant, create_tenant, (name, scopes, expires_at)))
+    typer.echo(f"Key {row['id']} of tenant {tenant}, scopes {', '.join(scopes)}. It is shown this once:", err=True)
+    typer.echo(key)
+
+
+async def _create(
+    settings: DatabaseSettings, tenant: str, create_tenant: bool, key: tuple[str, list[str], datetime | None]
+) -> tuple[str, dict[str, Any]]:
+    async with operating(settings) as database:
+        if create_tenant:
+            await store.ensure(database.once(""), tenant, tenant)
+        elif not await tenant_exists(database, tenant):
+            refuse(f"There is no tenant {tenant}; add --create-tenant to make it.")
+        return await make_key(database, tenant, *key)
+
+
+@app.command("list", epilog="Example: cairn keys list --tenant acme")
+def list_keys(
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's keys. Default: all.")] = None,
+) -> None:
+    """List keys, without their secrets."""
+    table = Table("tenant", "id", "name", "key", "scopes", "last used", "state", box=None)
+    for row in run(_list(read_settings().database, tenant)):
+        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}Z" if row["last_used_at"] else "never"
+        table.add_row(
+            row["tenant_id"], row["id"], row["name"], row["key_hint"], " ".join(row["scopes"]), used, _state(row)
+        )
+    # A table that is piped is not cut to the width of a terminal.
+    console = Console()
+    Console(width=None if console.is_terminal else 400, soft_wrap=not console.is_terminal).print(table)
+
+
+async def _list(settings: DatabaseSettings, tenant: str | None) -> list[Any]:
+    async with operating(settings) as database:
+        return await keys_of(database, tenant)
+
+
+def _state(row: Any) -> str:
+    if row["revoked_at"]:
+        return "revoked"
+    if row["expires_at"] and row["expires_at"] <= datetime.now(UTC):
+        return "expired"
+    return f"until {row['expires_at']:%Y-%m-%d}" if row["expires_at"] else "active"
+
+
+@app.command(epilog="Example: cairn keys revoke key_0198 --tenant acme")
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The id that `cairn keys list` shows.")],
+    tenant: Tenant = DEFAULT_TENANT,
+) -> None:
+    """Revoke a key; every process stops trusting it within five seconds."""
+    run(_revoke(read_settings().database, tenant, key_id))
+    typer.echo(f"Revoked {key_id} of tenant {tenant}.")
+
+
+async def _revoke(settings: DatabaseSettings, tenant: str, key_id: str) -> None:
+    async with operating(settings) as database:
+        await store.revoke_key(database.once(tenant), tenant, key_id)

@@ -1,0 +1,89 @@
+"""The operator's way to the database: straight, with few connections, and only on the right schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from app.db.database import Database
+from app.db.revision import Revision, revision_of
+from app.db.sql import Statement
+from app.errors import Unavailable
+from app.settings import DatabaseSettings
+from app.tenants import store
+from app.tenants.keys import digest, new_key
+
+CONNECT_SECONDS = 10
+EVERY_SCOPE = ("admin", "*:read", "*:write")
+_TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
+_USABLE = Statement(
+    "SELECT id FROM api_keys WHERE tenant_id = :tenant_id AND key_hash = :key_hash AND revoked_at IS NULL"
+    " AND (expires_at IS NULL OR expires_at > clock_timestamp())"
+)
+_LISTED = Statement(
+    "SELECT tenant_id, id, name, key_hint, scopes, created_at, last_used_at, expires_at, revoked_at FROM api_keys"
+    " WHERE CAST(:tenant_id AS text) IS NULL OR tenant_id = :tenant_id"
+    " ORDER BY tenant_id, created_at, id LIMIT 10000"
+)
+
+
+async def revision(settings: DatabaseSettings) -> Revision:
+    """The schema revision of the database of the settings. Raises `Unavailable` when it does not answer."""
+    url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+    try:
+        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
+    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise Unavailable(
+            f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."
+        ) from error
+    try:
+        return await revision_of(connection)
+    finally:
+        await connection.close(timeout=5)
+
+
+async def require_schema(settings: DatabaseSettings) -> None:
+    """Raise `SchemaRefused` unless the database has the schema of this code, `Unavailable` where it is away."""
+    (await revision(settings)).require()
+
+
+@asynccontextmanager
+async def operating(settings: DatabaseSettings) -> AsyncIterator[Database]:
+    """The database, for one command. Raises `SchemaRefused`, `Unavailable`."""
+    await require_schema(settings)
+    database = await Database.open(settings.model_copy(update={"pool_min": 0, "pool_max": 2}), name="cairn-operator")
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def tenant_exists(database: Database, tenant_id: str) -> bool:
+    """Whether there is such a tenant."""
+    return await database.row(_TENANT, tenant_id=tenant_id) is not None
+
+
+async def key_is_usable(database: Database, tenant_id: str, key: str) -> bool:
+    """Whether a key opens the tenant now."""
+    return await database.row(_USABLE, tenant_id=tenant_id, key_hash=digest(key)) is not None
+
+
+async def make_key(
+    database: Database, tenant_id: str, name: str, scopes: list[str], expires_at: datetime | None = None
+) -> tuple[str, dict[str, Any]]:
+    """A new key of a tenant, and its row."""
+    key, key_hash, hint = new_key()
+    answer = await store.create_key(
+        database.once(tenant_id), tenant_id, None, name, (key_hash, hint), scopes, expires_at
+    )
+    return key, json.loads(answer.body or b"{}")
+
+
+async def keys_of(database: Database, tenant_id: str | None) -> list[Any]:
+    """The keys of a tenant, or of all."""
+    return await database.rows(_LISTED, tenant_id=tenant_id)

@@ -1,0 +1,49 @@
+"""Every command of `cairn`, with an example for each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app import __version__
+from app.commands import importing, keys
+from app.commands.dev import dev
+from app.commands.documents import openapi, settings
+from app.commands.migrate import migrate
+from app.commands.serve import serve
+from app.commands.show import show
+
+app = typer.Typer(
+    name="cairn",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start here: cairn dev",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cairn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _cairn(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Cairn, the persistence service for AI-agent workflows."""
+
+
+app.command(epilog="Example: cairn dev --port 8080, or cairn dev --ephemeral to start empty.")(dev)
+app.command(epilog="Example: cairn serve --host 0.0.0.0 --workers 2 --no-background")(serve)
+app.command(epilog="Example: cairn migrate, or cairn migrate --check in a deployment's checks.")(migrate)
+app.add_typer(keys.app, name="keys")
+app.command(epilog="Example: cairn openapi > openapi.json")(openapi)
+app.command(epilog="Example: cairn settings > .env.example")(settings)
+app.add_typer(importing.app, name="import")
+app.command(epilog="Example: cairn show inv_7 --chars 200")(show)

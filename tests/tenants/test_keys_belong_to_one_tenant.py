@@ -1,0 +1,151 @@
+"""Tenants and keys: who may call, for whom, and how soon a revocation holds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from app.db.sql import Statement
+from app.http.service import Service
+from app.tenants.keys import Keys
+from tests.conftest import ADMIN_KEY, http, new_tenant, running, settings_for
+
+
+async def key(client: httpx.AsyncClient, **fields: object) -> dict[str, str]:
+    made = await client.post("/v1/api-keys", json={"name": "k", "scopes": ["workflows:read"], **fields})
+    assert made.status_code == 201, made.text
+    return made.json()  # type: ignore[no-any-return]
+
+
+def bearer(secret: str, **headers: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}", **headers}
+
+
+async def test_a_missing_or_unknown_key_is_challenged(service: Service) -> None:
+    async with http(service) as nobody:
+        for headers in ({}, bearer("cairn_unknown"), {"authorization": "Basic eA=="}, {"authorization": "Bearer "}):
+            answer = await nobody.get("/v1/workflows", headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_a_key_does_what_its_scopes_say_and_the_missing_one_is_named(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    made = await key(client)
+    async with http(service, **bearer(made["key"])) as reader:
+        assert (await reader.get("/v1/workflows")).status_code == 200
+        refused = await reader.put("/v1/workflows/w", json={})
+        assert (refused.status_code, refused.json()["missing_scope"]) == (403, "workflows:write")
+    wildcard = await key(client, scopes=["*:write"])
+    async with http(service, **bearer(wildcard["key"])) as writer:
+        assert (await writer.put("/v1/workflows/w", json={})).status_code == 201
+        assert (await writer.get("/v1/workflows/w")).status_code == 403
+        refused = await writer.post("/v1/api-keys", json={"name": "k", "scopes": ["*:write"]})
+        assert (refused.status_code, refused.json()["missing_scope"]) == (403, "admin")
+
+
+async def test_the_operator_names_the_tenant_and_other_keys_name_only_their_own(
+    service: Service, client: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    unnamed = await operator.get("/v1/workflows")
+    assert (unnamed.status_code, unnamed.json()["code"]) == (400, "tenant_required")
+    unknown = await operator.get("/v1/workflows", headers={"x-tenant-id": "nobody"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+    own = client.headers["x-test-tenant"]
+    assert (await client.get("/v1/workflows", headers={"x-tenant-id": own})).status_code == 200
+    other = await client.get("/v1/workflows", headers={"x-tenant-id": "another"})
+    assert (other.status_code, other.json()["code"]) == (403, "forbidden")
+    assert (await client.put("/v1/tenants/another", json={})).status_code == 404
+    assert (await client.patch(f"/v1/tenants/{own}", json={})).status_code == 403
+    assert [item["id"] for item in (await client.get("/v1/tenants")).json()["items"]] == [own]
+    assert len((await operator.get("/v1/tenants?limit=1")).json()["items"]) == 1
+
+
+async def test_a_revoked_rotated_or_expired_key_ends(clone: Callable[[], Awaitable[str]]) -> None:
+    settings = settings_for(await clone(), auth={"cache_seconds": 0})
+    async with running(settings) as service, await new_tenant(service) as client, http(service) as anyone:
+        first, second = await key(client), await key(client)
+        soon = (datetime.now(UTC) - timedelta(seconds=1)).isoformat().replace("+00:00", "Z")
+        expired = await key(client, expires_at=soon)
+        assert (await anyone.get("/v1/workflows", headers=bearer(first["key"]))).status_code == 200
+        assert (await client.delete(f"/v1/api-keys/{first['id']}")).json()["revoked_at"] is not None
+        rotated = await client.post(f"/v1/api-keys/{second['id']}/rotate")
+        for ended in (first["key"], second["key"], expired["key"]):
+            assert (await anyone.get("/v1/workflows", headers=bearer(ended))).status_code == 401
+        assert (await anyone.get("/v1/workflows", headers=bearer(rotated.json()["key"]))).status_code == 200
+        assert (await client.post(f"/v1/api-keys/{first['id']}/rotate")).status_code == 404
+        assert "key" not in (await client.get("/v1/api-keys")).json()["items"][0]
+
+
+async def test_a_key_is_trusted_without_a_round_trip_and_its_use_is_written_in_batches(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    made = await key(client)
+    keys = service.authenticator
+    assert isinstance(keys, Keys)
+    asked: list[Statement] = []
+    row = keys.database.row
+
+    async def counted(statement: Statement, **arguments: object) -> object:
+        asked.append(statement)
+        return await row(statement, **arguments)
+
+    keys.database.row = counted  # type: ignore[assignment, method-assign]
+    try:
+        for _ in range(5):
+            await keys.caller(f"Bearer {made['key']}", None)
+    finally:
+        keys.database.row = row  # type: ignore[method-assign]
+    assert len(asked) == 1
+    assert await keys.record_use() >= 1
+    listed = {item["id"]: item for item in (await client.get("/v1/api-keys")).json()["items"]}
+    assert listed[made["id"]]["last_used_at"] is not None
+    assert await keys.record_use() <= 1
+
+
+async def test_with_auth_off_everyone_is_the_operator_of_the_default_tenant(
+    clone: Callable[[], Awaitable[str]],
+) -> None:
+    async with running(settings_for(await clone(), auth={"mode": "off"})) as service, http(service) as anyone:
+        assert (await anyone.put("/v1/workflows/w", json={})).status_code == 201
+        assert (await anyone.get("/v1/workflows", headers={"x-tenant-id": "nobody"})).status_code == 404
+
+
+@pytest.mark.parametrize("scopes", [[], ["root"], ["workflows:admin"], ["*:write", "x:"], [1]])
+async def test_scopes_that_mean_nothing_are_refused(client: httpx.AsyncClient, scopes: list[object]) -> None:
+    answer = await client.post("/v1/api-keys", json={"name": "k", "scopes": scopes})
+    assert answer.status_code == 422
+
+
+async def test_a_second_key_under_the_same_id_is_a_conflict(client: httpx.AsyncClient) -> None:
+    await key(client, id="k1")
+    again = await client.post("/v1/api-keys", json={"name": "k", "scopes": ["*"], "id": "k1"})
+    assert (again.status_code, again.json()["code"]) == (409, "api_key_conflict")
+
+
+async def test_limits_are_the_operators_to_set_and_the_tenants_to_read(
+    client: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    path = f"/v1/tenants/{client.headers['x-test-tenant']}/limits"
+    assert (await client.get(path)).json() == {}
+    put = await operator.put(path, json={"requests_per_second": 1000})
+    assert (put.status_code, put.json()) == (200, {"requests_per_second": 1000})
+    assert (await client.get(path)).json() == {"requests_per_second": 1000}
+    assert (await client.put(path, json={})).status_code == 403
+    assert (await operator.put(path, json={"requests_per_second": 0})).status_code == 422
+
+
+async def test_a_tenant_is_made_once_and_updated_after(operator: httpx.AsyncClient) -> None:
+    made = await operator.put("/v1/tenants/made-once", json={"name": "n", "metadata": {"a": 1}})
+    changed = await operator.put("/v1/tenants/made-once", json={"name": "m"})
+    stale = await operator.patch(
+        "/v1/tenants/made-once", json={"name": "x"}, headers={"if-match": made.headers["etag"]}
+    )
+    assert [made.status_code, changed.status_code, stale.status_code] == [201, 200, 412]
+    assert (changed.json()["name"], changed.json()["metadata"]) == ("m", {"a": 1})
+    assert (await operator.put("/v1/tenants/NOT-VALID", json={})).status_code == 422
+    assert ADMIN_KEY not in changed.text
