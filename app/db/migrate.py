@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from alembic import command
+from app.db.revision import MigrationRefused
 from app.settings import DatabaseSettings
 
 LOCK = 0x6361_6972_6E  # "cairn"
@@ -22,10 +23,6 @@ LOCK_SECONDS = 5
 STATEMENT_SECONDS = 3600
 TRIES = 5
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-class MigrationRefused(Exception):
-    """A migration that cannot run now; the message says what to do."""
 
 
 def config() -> Config:

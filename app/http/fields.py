@@ -16,7 +16,8 @@ from app.http.verbatim import JsonObject, JsonValue, Verbatim
 __all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money", "Query", "Score", "Text", "Verbatim"]
 
 INTEGER_MAX = 2**53 - 1
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)").fullmatch
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?").fullmatch
 _MONEY = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _MONEY_STEP = Decimal(1).scaleb(-18)
 _MONEY_LIMIT = Decimal(10) ** 20
@@ -61,7 +62,7 @@ def _money(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise ValueError("must be a decimal number, or one as a string")
     try:
-        if isinstance(value, str) and not re.fullmatch(r"-?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,3})?", value):
+        if isinstance(value, str) and not _DECIMAL(value):
             raise InvalidOperation
         exact = Decimal(value)
         if not exact.is_finite() or abs(exact) >= _MONEY_LIMIT:

@@ -29,6 +29,7 @@ _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
 _ESCAPED_KEY = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\n\r]*:[ \t\n\r]*').match
 _NEXT = re.compile(r"[ \t\n\r]*([,\]}])").match
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRINGS_AND_COLONS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*(:?)', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
@@ -92,11 +93,24 @@ class JsonValue(JsonObject):
 
 
 def _storable(value: Verbatim) -> Verbatim:
-    """The value, if PostgreSQL's `jsonb` can hold it: no U+0000, no lone surrogate, no number beyond `numeric`."""
-    if value.find(b"\\u") >= 0:
-        _check_escapes(json.loads(value, parse_int=str, parse_float=str))
+    """The value, if `jsonb` can hold it: no U+0000, lone surrogate, repeated member, or number beyond `numeric`."""
+    if value.find(b"\\") >= 0 or _names_repeat(value):
+        _check_texts(json.loads(value, parse_int=str, parse_float=str, object_pairs_hook=_members_once))
     _check_numbers(value)
     return value
+
+
+def _names_repeat(value: bytes) -> bool:
+    """Whether any two members, of whatever objects, have one name; only then are the objects looked at."""
+    names = [name for name, colon in _STRINGS_AND_COLONS.findall(value) if colon]
+    return len(names) != len(set(names))
+
+
+def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("must not name a member twice")
+    return members
 
 
 def _storable_object(value: Verbatim) -> Verbatim:
@@ -105,7 +119,7 @@ def _storable_object(value: Verbatim) -> Verbatim:
     return _storable(value)
 
 
-def _check_escapes(value: Any) -> None:
+def _check_texts(value: Any) -> None:
     pending = [value]
     while pending:
         item = pending.pop()
