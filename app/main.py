@@ -21,6 +21,7 @@ from app.settings import Settings
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
+from app.traces.routes import routes as trace_routes
 from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
 from app.workflows.routes import routes as workflow_routes
@@ -39,6 +40,7 @@ def endpoints() -> list[Endpoint]:
         *invocation_routes,
         *node_routes,
         *message_routes,
+        *trace_routes,
         *batch_routes,
     ]
 

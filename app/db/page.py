@@ -94,6 +94,13 @@ class Listing:
         total = await self._total(reader, tenant_id, given) if page.count else None
         return Found([row["body"] for row in shown], following, total)
 
+    def cursor_after(self, tenant_id: str, given: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+        """The cursor with which the list, in its default order under these filters, goes on after a row.
+
+        The row has `id` and, as text, the sort's `key`.
+        """
+        return _encode(self._digest(tenant_id, *self.default, given), row["key"], row["id"])
+
     def _order(self, page: Page) -> tuple[str, str]:
         sort, order = page.sort or self.default[0], page.order
         if sort not in self.sorts:
