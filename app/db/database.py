@@ -57,7 +57,8 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         return ""
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
+async def set_codecs(connection: asyncpg.Connection) -> None:
+    """Let `json` and `jsonb` come and go as bytes."""
     for name in ("json", "jsonb"):
         version = b"" if name == "json" else b"\x01"
         await connection.set_type_codec(
@@ -89,7 +90,7 @@ class Database:
                 max_cached_statement_lifetime=0,
                 max_cacheable_statement_size=64 * 1024,
                 connection_class=_Connection,
-                init=_prepare,
+                init=set_codecs,
                 timeout=settings.acquire_seconds,
                 server_settings=_session(settings, name) if settings.session_settings else None,
             )
