@@ -9,27 +9,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from tests.conftest import ADMIN_KEY
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 40
 STOP_SECONDS = 30
-STEP_SECONDS = 0.01
-
-
-def until(condition: Callable[[], Any], what: str, seconds: float = START_SECONDS) -> Any:
-    """What the condition gives, once that is true; fails after a bound, naming what did not come."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come within {seconds:g} s"
-        time.sleep(STEP_SECONDS)
-    return found
 
 
 class Command:

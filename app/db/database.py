@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from app.db.integrity import explain, is_retryable
+from app.db.integrity import DRIVER_ERRORS, explain, is_lost, is_retryable
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
@@ -94,6 +94,11 @@ class Database:
                 timeout=settings.acquire_seconds,
                 server_settings=_session(settings, name) if settings.session_settings else None,
             )
+        except asyncpg.ProtocolViolationError as error:
+            raise Unavailable(
+                "A pooler refuses the start-up parameters: set CAIRN_DATABASE__SESSION_SETTINGS=false and"
+                " CAIRN_DATABASE__STATEMENT_CACHE=false, and the time-outs by ALTER ROLE."
+            ) from error
         except (OSError, TimeoutError, asyncpg.PostgresError) as error:
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}.") from error
         return cls(settings, url, pool)
@@ -109,10 +114,15 @@ class Database:
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         try:
             connection = await self._pool.acquire(timeout=self.settings.acquire_seconds)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (TimeoutError, *DRIVER_ERRORS) as error:
             raise Unavailable("No database connection was free in time; try again.") from error
         try:
             yield connection
+        except Exception as error:
+            if is_lost(error.__cause__ or error):
+                # Where one session was ended, the others were too, as a rule: each is opened again at its next use.
+                await self._pool.expire_connections()
+            raise
         finally:
             await self._pool.release(connection)
 
@@ -138,7 +148,7 @@ class Database:
         async with self._connection() as connection:
             try:
                 await connection.execute(sql)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DRIVER_ERRORS as error:
                 raise explain(error) from error
 
     def once(self, tenant_id: str, claim: KeyClaim | None = None) -> Once:
@@ -171,7 +181,7 @@ async def _explained(transaction: Any) -> AsyncIterator[None]:
     try:
         async with transaction:
             yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         raise explain(error) from error
 
 

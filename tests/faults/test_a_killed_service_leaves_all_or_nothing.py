@@ -15,6 +15,7 @@ from tests.api_process import ApiProcess
 from tests.conftest import ADMIN_KEY
 from tests.digests import digests
 from tests.faults.holding import COMMIT, holding, prepare, until_gone, until_held
+from tests.waiting import eventually
 
 TENANT = "acme"
 STATEMENTS_MAX = 30
@@ -130,8 +131,7 @@ async def test_killed_at_the_commit_or_between_commit_and_answer_a_retry_replays
         assert backend is not None
         # Stopped, the API cannot see that its commit happens now; killed, it never tells anyone.
         harness.process.send(signal.SIGSTOP)
-    while not await harness.grown(before):
-        await asyncio.sleep(0.01)
+    await eventually(lambda: harness.grown(before), "the commit")
     await harness.kill()
     with pytest.raises(httpx.TransportError):
         await request
