@@ -30,3 +30,11 @@ async def test_every_create_declares_its_replay(service: Any) -> None:
     ]
     creates = {path for path, responses in operations if "201" in responses}
     assert creates - {path for path, responses in operations if {"200", "201"} <= responses.keys()} == {"/v1/api-keys"}
+
+
+async def test_a_null_is_a_payload_where_one_is_required(client: httpx.AsyncClient, make: Make) -> None:
+    path = f"/v1/workflows/{(await make.workflow())['id']}/versions"
+    made = await client.post(path, json={"dsl": None, "operation": "init"})
+    assert made.status_code == 201, made.text
+    assert (await client.get(f"/v1/versions/{made.json()['id']}/dsl")).content == b"null"
+    assert (await client.post(path, json={"operation": "init"})).status_code == 422
