@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from app import __version__
+from app.background.cascade import delete_workflow
+from app.background.housekeeping import purge_kept_answers
+from app.background.runner import Entry, Runner
+from app.background.work import JobRunner
 from app.db.database import Database
+from app.db.probe import Probe
+from app.events.jobs import keep_partitions_ahead, sequencer
+from app.events.routes import routes_about
+from app.events.store import Subject
 from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
+from app.http.health import routes as health_routes
 from app.http.metrics import Metrics
+from app.http.parts import Part, Parts
+from app.http.problem_pages import routes as problem_routes
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
+from app.jobs.routes import routes as job_routes
 from app.logs import configure_logs
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
@@ -22,12 +35,90 @@ from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
 from app.traces.routes import routes as trace_routes
+from app.tracing import tracer_for
 from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
+from app.workflows import store as workflows
 from app.workflows.routes import routes as workflow_routes
 
 DESCRIPTION = "The persistence service for AI-agent workflows."
 RECURSION_MIN = 6000
+
+
+# What events are about: where `?include=` finds the verbatim fields of a subject.
+SUBJECTS = (
+    Subject("workflow", "workflows", ()),
+    Subject("version", "versions", ("dsl",)),
+    Subject("invocation", "invocations", ("input", "output", "fitness")),
+    Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
+)
+# What a job that a client asked for does, by kind.
+KINDS = {workflows.DELETE_KIND: delete_workflow}
+
+
+def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner) -> list[Entry]:
+    """What runs beside the requests, and when."""
+    idle = settings.background
+
+    async def write_down_key_use(_database: Database, _limit: int) -> int:
+        return await keys.record_use()
+
+    return [
+        Entry("sequence events", sequencer(metrics.sequenced_after), idle.sequencer_idle_seconds, limit=1000),
+        Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12),
+        Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000),
+        Entry("purge kept answers", purge_kept_answers, 60, limit=1000),
+        Entry("write down key use", write_down_key_use, 5, limit=100_000),
+    ]
+
+
+@asynccontextmanager
+async def background(settings: Settings, database: Database, metrics: Metrics, keys: Keys) -> AsyncIterator[None]:
+    """The timetable, running for as long as the block does."""
+    jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
+    runner = Runner(timetable(settings, metrics, keys, jobs), database, metrics)
+    runner.start()
+    try:
+        yield
+    finally:
+        await runner.stop()
+        await jobs.release(database)
+        await keys.record_use()
+
+
+async def work(settings: Settings, until: asyncio.Event) -> None:
+    """`cairn worker`: the background jobs without the API, until told to stop. Raises as `opened`."""
+    database = await opened(settings)
+    try:
+        async with background(settings, database, Metrics(), Keys(database, settings.auth)):
+            await until.wait()
+    finally:
+        await database.close()
+
+
+async def opened(settings: Settings, name: str = "cairn") -> Database:
+    """The database, if it has this code's schema. Raises `SchemaRefused`, `Unavailable`."""
+    probe = Probe(settings.database)
+    try:
+        (await probe.look(settings.database.acquire_seconds)).revision.require()
+    finally:
+        await probe.close()
+    return await Database.open(settings.database, name=name)
+
+
+def parts_of(settings: Settings) -> Parts:
+    """The servers that the service stands on; one that no setting names is embedded."""
+    others: dict[str, Part | None] = {"redis": None, "nats": None}
+    # Imported only where they are used: their clients weigh as much as the service itself.
+    if settings.redis.url is not None:
+        from app.cache.redis import RedisCache  # noqa: PLC0415
+
+        others["redis"] = RedisCache(settings.redis.url.get_secret_value())
+    if settings.nats.url is not None:
+        from app.bus.nats import NatsBus  # noqa: PLC0415
+
+        others["nats"] = NatsBus(settings.nats.url.get_secret_value())
+    return Parts(Probe(settings.database), others)
 
 
 def endpoints() -> list[Endpoint]:
@@ -42,6 +133,10 @@ def endpoints() -> list[Endpoint]:
         *message_routes,
         *trace_routes,
         *batch_routes,
+        *routes_about(SUBJECTS),
+        *job_routes,
+        *health_routes,
+        *problem_routes,
     ]
 
 
@@ -58,15 +153,23 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(service: Service) -> AsyncIterator[None]:
-        database = await Database.open(chosen.database)
-        try:
-            service.ground = Ground(database, chosen.http, Metrics(), service.paths)
-            service.authenticator = Keys(database, chosen.auth)
+        async with AsyncExitStack() as stack:
+            database = await opened(chosen)
+            stack.push_async_callback(database.close)
+            parts = parts_of(chosen)
+            stack.push_async_callback(parts.close)
+            keys, metrics = Keys(database, chosen.auth), Metrics()
+            service.ground = Ground(database, chosen.http, metrics, service.paths, parts)
+            service.authenticator = keys
+            traced = tracer_for(chosen.tracing)
+            if traced is not None:
+                service.tracer = traced[0]
+                stack.callback(traced[1])
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
+            if chosen.background.enabled:
+                await stack.enter_async_context(background(chosen, database, metrics, keys))
             yield
-        finally:
-            await database.close()
 
     return Service(
         endpoints(),

@@ -93,7 +93,7 @@ class BackgroundSettings(Group):
 
     enabled: bool = Field(True, description="`cairn serve` runs the background jobs too.")
     sequencer_idle_seconds: float = Field(
-        0.04, gt=0, le=5, description="Pause of the event sequencer when nothing waits."
+        0.025, gt=0, le=5, description="Pause of the event sequencer when nothing waits."
     )
     job_idle_seconds: float = Field(1.0, gt=0, le=60, description="Pause of the job runner when nothing waits.")
     job_lease_seconds: float = Field(30, ge=1, le=3600, description="A job whose runner is silent for longer restarts.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import app.background.tables
 import app.datasets.tables
 import app.db.tables
 import app.events.tables
 import app.evolution.tables
 import app.http.tables
 import app.invocations.tables
+import app.jobs.tables
 import app.messages.tables
 import app.nodes.tables
 import app.tenants.tables

@@ -9,10 +9,12 @@ import typer
 from app import __version__
 from app.commands import importing, keys
 from app.commands.dev import dev
+from app.commands.doctor import doctor
 from app.commands.documents import openapi, settings
 from app.commands.migrate import migrate
 from app.commands.serve import serve
 from app.commands.show import show
+from app.commands.worker import worker
 
 app = typer.Typer(
     name="cairn",
@@ -41,8 +43,10 @@ def _cairn(
 
 app.command(epilog="Example: cairn dev --port 8080, or cairn dev --ephemeral to start empty.")(dev)
 app.command(epilog="Example: cairn serve --host 0.0.0.0 --workers 2 --no-background")(serve)
+app.command(epilog="Example: cairn worker, beside cairn serve --no-background")(worker)
 app.command(epilog="Example: cairn migrate, or cairn migrate --check in a deployment's checks.")(migrate)
 app.add_typer(keys.app, name="keys")
+app.command(epilog="Example: CAIRN_DATABASE__URL=postgresql://… cairn doctor")(doctor)
 app.command(epilog="Example: cairn openapi > openapi.json")(openapi)
 app.command(epilog="Example: cairn settings > .env.example")(settings)
 app.add_typer(importing.app, name="import")

@@ -18,6 +18,7 @@ from app.settings import HttpSettings
 
 if TYPE_CHECKING:
     from app.http.metrics import Metrics
+    from app.http.parts import Parts
     from app.http.router import Router
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
@@ -33,6 +34,7 @@ class Ground:
     settings: HttpSettings
     metrics: Metrics
     router: Router
+    parts: Parts
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Call(Request):
     writer: Writer
     reader: Reader
     batched: bool = False
+    included: frozenset[str] = frozenset()
 
     @property
     def tenant_id(self) -> str:

@@ -10,6 +10,14 @@ from app.errors import Forbidden
 
 
 @dataclass(frozen=True)
+class Rate:
+    """How many requests a second a tenant may send, and how many at once after a rest."""
+
+    per_second: int
+    burst: int
+
+
+@dataclass(frozen=True)
 class Caller:
     """An authenticated caller. `tenant_id` is None only for the operator when no tenant was named."""
 
@@ -17,6 +25,7 @@ class Caller:
     key_id: str | None
     scopes: frozenset[str]
     operator: bool = False
+    rate: Rate | None = None
 
     def require(self, scope: str) -> None:
         """Raise `Forbidden`, naming the scope, unless the caller has it."""

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from app.db.database import Database
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -33,13 +34,20 @@ class Metrics:
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answered request."""
+        """Count one answered request. A method that nobody knows is counted as `other`, so labels stay few."""
+        method = method if method in METHODS else "other"
         series = self._series.get((method, route, status))
         if series is None:
             series = self.requests.labels(method, route, str(status)), self.seconds.labels(route)
             self._series[method, route, status] = series
         series[0].inc()
         series[1].observe(seconds)
+
+    def sequenced_after(self, waited: list[float]) -> None:
+        """Count events that were given a position, and how long each of them waited for it, in seconds."""
+        self.sequenced.inc(len(waited))
+        for seconds in waited:
+            self.sequencer_delay.observe(seconds)
 
     def text(self, database: Database | None) -> bytes:
         """The exposition text."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 from fastapi import FastAPI
-from opentelemetry import trace
+from opentelemetry import propagate, trace
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
@@ -20,6 +20,7 @@ from app.http.body import Disconnected, receive_body
 from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
 from app.http.endpoint import Endpoint
+from app.http.limits import RateLimits
 from app.http.openapi import document
 from app.http.problems import MEDIA_TYPE, problem
 from app.http.router import Router
@@ -42,6 +43,7 @@ class Service(FastAPI):
         self.router.routes.extend(self.endpoints)
         self.paths = Router(self.endpoints)
         self.tracer: trace.Tracer | None = None
+        self.rate_limits = RateLimits()
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, built on first use."""
@@ -55,7 +57,10 @@ class Service(FastAPI):
         if self.tracer is None:
             await self._answer(scope, receive, send)
             return
-        with self.tracer.start_as_current_span(scope["method"], kind=trace.SpanKind.SERVER) as span:
+        sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        with self.tracer.start_as_current_span(
+            scope["method"], context=propagate.extract(sent), kind=trace.SpanKind.SERVER
+        ) as span:
             status, route = await self._answer(scope, receive, send)
             span.update_name(f"{scope['method']} {route}")
             span.set_attributes({"http.route": route, "http.response.status_code": status})
@@ -65,6 +70,7 @@ class Service(FastAPI):
         headers = Headers(scope=scope)
         given = headers.get("x-request-id")
         request_id = given if given and _REQUEST_ID(given) else f"req_{uuid4().hex}"
+        structlog.contextvars.bind_contextvars(request_id=request_id)
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
         route = "unmatched"
@@ -75,6 +81,9 @@ class Service(FastAPI):
             endpoint, values = self.paths.match(scope["method"], raw_path)
             route = endpoint.path
             call = await self._call(endpoint, scope, headers, receive)
+            outlet.more = self.rate_limits.take(call.caller)
+            if call.method in MUTATING and not endpoint.streams:
+                call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
             answer = await endpoint.serve(call, values)
             if isinstance(answer, Answer):
                 await outlet.answer(answer)
@@ -106,8 +115,6 @@ class Service(FastAPI):
         call.caller = _OPEN
         if not endpoint.open_to_all:
             call.caller = await self.authenticator.caller(headers.get("authorization"), headers.get("x-tenant-id"))
-        if scope["method"] in MUTATING and not endpoint.streams:
-            call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
         return call
 
     @staticmethod
@@ -127,6 +134,7 @@ class _Outlet:
     def __init__(self, send: Send, request_id: str, head: bool) -> None:
         self._send, self._request_id, self._head = send, request_id.encode(), head
         self.started, self.status = False, 500
+        self.more: dict[str, str] = {}
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -135,7 +143,11 @@ class _Outlet:
         await self._send(message)
 
     def _always(self) -> list[tuple[bytes, bytes]]:
-        return [(b"x-request-id", self._request_id), (b"x-content-type-options", b"nosniff")]
+        return [
+            (b"x-request-id", self._request_id),
+            (b"x-content-type-options", b"nosniff"),
+            *((name.lower().encode(), value.encode()) for name, value in self.more.items()),
+        ]
 
     async def answer(self, answer: Answer) -> None:
         headers = [(b"content-type", b"application/json")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Forbidden, NotFound, Unauthenticated
-from app.http.caller import Caller
+from app.http.caller import Caller, Rate
 from app.settings import AuthSettings
 
 PREFIX = "cairn_"
@@ -21,8 +22,9 @@ CACHED_MAX = 10_000
 _TENANT_ID = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
 
 _FIND = Statement(
-    "SELECT tenant_id, id, scopes FROM api_keys WHERE key_hash = :key_hash AND revoked_at IS NULL"
-    " AND (expires_at IS NULL OR expires_at > clock_timestamp())"
+    "SELECT k.tenant_id, k.id, k.scopes, t.limits FROM api_keys AS k JOIN tenants AS t USING (tenant_id)"
+    " WHERE k.key_hash = :key_hash AND k.revoked_at IS NULL"
+    " AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
 )
 _TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
 _USED = Statement(
@@ -91,7 +93,7 @@ class Keys:
             _bound(self._cached)
             cached = (
                 now + self.settings.cache_seconds,
-                Caller(found["tenant_id"], found["id"], frozenset(found["scopes"])),
+                Caller(found["tenant_id"], found["id"], frozenset(found["scopes"]), rate=_rate(found["limits"])),
             )
             self._cached[key_hash] = cached
         caller = cached[1]
@@ -122,6 +124,13 @@ def _bearer(authorization: str | None) -> str:
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("Send the key as `Authorization: Bearer <key>`.", headers=_CHALLENGE)
     return key.strip()
+
+
+def _rate(limits: bytes) -> Rate | None:
+    """The rate limit of a tenant; a burst alone limits nothing."""
+    given = json.loads(limits)
+    per_second = given.get("requests_per_second")
+    return None if per_second is None else Rate(per_second, given.get("burst") or per_second)
 
 
 def _bound(cached: dict[bytes, tuple[float, Caller]] | dict[str, float]) -> None:

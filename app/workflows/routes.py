@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from app.db.database import Answer
+from app.errors import invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.fields import Body
 from app.http.paging import page
+from app.jobs import store as jobs
+from app.jobs.schemas import Job
 from app.workflows import store
 from app.workflows.errors import WorkflowConflict, WorkflowNotEmpty, WorkflowNotFound
-from app.workflows.schemas import NewWorkflow, Workflow, WorkflowFields, WorkflowList, WorkflowPage
+from app.workflows.schemas import DeleteQuery, NewWorkflow, Workflow, WorkflowFields, WorkflowList, WorkflowPage
 
 routes = Routes("workflows")
 
@@ -61,7 +64,16 @@ async def patch_workflow(call: Call, workflow_id: str, body: WorkflowFields) -> 
     status_code=204,
     transactional=True,
     errors=(WorkflowNotFound, WorkflowNotEmpty),
+    responses={202: {"model": Job, "description": "The job that deletes it, with `cascade=true`"}},
 )
-async def delete_workflow(call: Call, workflow_id: str) -> Answer:
-    """Delete a workflow that has no versions."""
-    return await store.delete(call.writer, call.tenant_id, workflow_id, call.if_match)
+async def delete_workflow(call: Call, workflow_id: str, query: DeleteQuery) -> Answer:
+    """Delete a workflow that has no versions, or, with `cascade=true`, all that belongs to it, as a job (202).
+
+    The job fails before anything is deleted where other workflows descend from this one's versions.
+    """
+    if not query.cascade:
+        return await store.delete(call.writer, call.tenant_id, workflow_id, call.if_match)
+    if call.batched:
+        raise invalid("cascade", "is not possible inside a batch: it is a job")
+    await store.lock(call.writer, call.tenant_id, workflow_id, call.if_match)
+    return await jobs.create(call.writer, call.tenant_id, store.DELETE_KIND, {"workflow_id": workflow_id})

@@ -14,6 +14,8 @@ from app.errors import PreconditionFailed, Unavailable
 from app.workflows.errors import WorkflowConflict, WorkflowNotEmpty, WorkflowNotFound
 
 TRIES = 3
+# The kind of the job that deletes a workflow with everything that belongs to it.
+DELETE_KIND = "workflow.delete"
 FIELDS = ("name", "description", "owner_id", "metadata")
 
 WORKFLOW = Shape(
@@ -106,13 +108,18 @@ async def patch(
     return answer
 
 
-async def delete(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[int] | None) -> Answer:
-    """Delete a workflow without versions; in a transaction. Raises `WorkflowNotFound`, `WorkflowNotEmpty`."""
+async def lock(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[int] | None) -> None:
+    """Hold the workflow to the end of the transaction. Raises `WorkflowNotFound`, `PreconditionFailed`."""
     locked = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=workflow_id)
     if locked is None:
         raise WorkflowNotFound("There is no such workflow.", id=workflow_id)
     if if_match is not None and locked["revision"] not in if_match:
         raise PreconditionFailed("The workflow has another revision; read it again.", current_etag=locked["revision"])
+
+
+async def delete(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[int] | None) -> Answer:
+    """Delete a workflow without versions; in a transaction. Raises `WorkflowNotFound`, `WorkflowNotEmpty`."""
+    await lock(writer, tenant_id, workflow_id, if_match)
     answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=workflow_id, if_match=if_match)
     if answer is None:
         raise WorkflowNotEmpty("The workflow has versions; `?cascade=true` deletes them with it.", id=workflow_id)

@@ -1,0 +1,1 @@
+"""The bus: NATS with JetStream, whose loss makes things later and never wrong."""

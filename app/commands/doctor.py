@@ -1,0 +1,198 @@
+"""`cairn doctor`: looks at every part and says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.commands.listening import is_loopback
+from app.commands.plainly import read_settings, run
+from app.db.revision import revision_of
+from app.errors import Unavailable
+from app.http.parts import Part
+from app.settings import DatabaseSettings, Settings
+
+LOOK_SECONDS = 5.0
+FREE_BYTES_MIN = 1024**3
+POSTGRES_MIN = 18
+STYLES = {"ok": "green", "note": "yellow", "wrong": "bold red"}
+TIME_OUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was seen of a part: `ok`, `note` (worth knowing) or `wrong` (with what to do)."""
+
+    part: str
+    verdict: str
+    detail: str
+
+
+def doctor() -> None:
+    """Check the settings, PostgreSQL, its schema, Redis, NATS, the disk and the port. Status 1 if anything is wrong."""
+    found = run(_examine(read_settings()))
+    table = Table("part", "", "what was found", box=None)
+    for finding in found:
+        style = STYLES[finding.verdict]
+        table.add_row(finding.part, f"[{style}]{finding.verdict}[/]", finding.detail, style=None)
+    Console(width=None if Console().is_terminal else 160).print(table)
+    if any(finding.verdict == "wrong" for finding in found):
+        raise typer.Exit(1)
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    found = [_settings(settings)]
+    found += [finding async for finding in _postgres(settings.database)]
+    from app.main import parts_of  # noqa: PLC0415 - the whole application, which the other commands do not need
+
+    others = parts_of(settings).others
+    found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
+    return [*found, _disk(settings.var_folder), _port(settings)]
+
+
+def _settings(settings: Settings) -> Finding:
+    auth = settings.auth
+    if auth.mode == "off" and not is_loopback(settings.http.host) and not auth.allow_off_anywhere:
+        return Finding("settings", "wrong", "CAIRN_AUTH__MODE=off on an address that others reach; use keys.")
+    if auth.mode == "off":
+        return Finding("settings", "note", "CAIRN_AUTH__MODE=off: every caller is the operator.")
+    if auth.admin_key is None:
+        return Finding("settings", "ok", "No CAIRN_AUTH__ADMIN_KEY: keys come from `cairn keys create`.")
+    if len(auth.admin_key.get_secret_value()) < 24:
+        return Finding("settings", "wrong", "CAIRN_AUTH__ADMIN_KEY is short; use 24 characters or more.")
+    return Finding("settings", "ok", "They can be read.")
+
+
+async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
+    url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+    try:
+        connection = await asyncpg.connect(url, timeout=LOOK_SECONDS, statement_cache_size=0)
+    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        yield Finding(
+            "PostgreSQL", "wrong", f"It does not answer ({_brief(error)}); start it, or correct CAIRN_DATABASE__URL."
+        )
+        return
+    try:
+        yield _version(connection)
+        yield await _schema(connection)
+        yield await _pgvector(connection)
+        yield await _indexes(connection)
+        yield await _time_outs(connection, settings)
+        yield await _connections(connection, settings)
+    finally:
+        await connection.close(timeout=LOOK_SECONDS)
+
+
+def _brief(error: BaseException) -> str:
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0][:120]}" if said else type(error).__name__
+
+
+def _version(connection: asyncpg.Connection) -> Finding:
+    version = connection.get_server_version()
+    told = f"{version.major}.{version.minor}"
+    if version.major < POSTGRES_MIN:
+        return Finding("PostgreSQL", "wrong", f"It is {told}; Cairn needs {POSTGRES_MIN} or newer.")
+    return Finding("PostgreSQL", "ok", f"{told} answers.")
+
+
+async def _schema(connection: asyncpg.Connection) -> Finding:
+    revision = await revision_of(connection)
+    if revision.fault:
+        return Finding("schema", "wrong", revision.fault)
+    return Finding("schema", "ok", f"It is at {revision.current}, as needed.")
+
+
+async def _pgvector(connection: asyncpg.Connection) -> Finding:
+    row = await connection.fetchrow(
+        "SELECT default_version, installed_version FROM pg_available_extensions WHERE name = 'vector'"
+    )
+    if row is None:
+        return Finding("pgvector", "wrong", "The server does not have it; install the package postgresql-18-pgvector.")
+    if row["installed_version"] is None:
+        return Finding("pgvector", "ok", f"{row['default_version']} is there to be created by a migration.")
+    return Finding("pgvector", "ok", f"{row['installed_version']} is created.")
+
+
+async def _indexes(connection: asyncpg.Connection) -> Finding:
+    rows = await connection.fetch(
+        "SELECT indexrelid::regclass::text AS name FROM pg_index WHERE NOT indisvalid ORDER BY 1 LIMIT 20"
+    )
+    if rows:
+        listed = ", ".join(row["name"] for row in rows)
+        return Finding("indexes", "wrong", f"An interrupted build left {listed} invalid; run `cairn migrate`.")
+    return Finding("indexes", "ok", "All are valid.")
+
+
+async def _time_outs(connection: asyncpg.Connection, settings: DatabaseSettings) -> Finding:
+    """A pooler refuses time-outs as start-up parameters; then the role must bring them."""
+    if settings.session_settings:
+        return Finding("time-outs", "ok", "Each session sets its own.")
+    missing = []
+    for name in TIME_OUTS:
+        if await connection.fetchval("SELECT setting FROM pg_settings WHERE name = $1", name) == "0":
+            missing.append(name)
+    if missing:
+        role = await connection.fetchval("SELECT current_user")
+        return Finding(
+            "time-outs", "wrong", f"The role {role} has no {', '.join(missing)}; set it, as in"
+            f" ALTER ROLE {role} SET {missing[0]} = '30s'.",
+        )  # fmt: skip
+    return Finding("time-outs", "ok", "The role brings them.")
+
+
+async def _connections(connection: asyncpg.Connection, settings: DatabaseSettings) -> Finding:
+    most = int(await connection.fetchval("SELECT setting FROM pg_settings WHERE name = 'max_connections'"))
+    if settings.pool_max >= most:
+        return Finding(
+            "connections", "wrong", f"Each process may open {settings.pool_max}, the server takes {most} in all;"
+            " lower CAIRN_DATABASE__POOL_MAX.",
+        )  # fmt: skip
+    return Finding(
+        "connections", "ok", f"The server takes {most}, each process opens up to {settings.pool_max} and one more."
+    )
+
+
+async def _part(name: str, part: Part | None) -> Finding:
+    if part is None:
+        return Finding(name, "ok", f"Not configured (CAIRN_{name.upper()}__URL); an embedded one stands in.")
+    try:
+        return Finding(name, "ok", f"{await part.check(LOOK_SECONDS)} answers.")
+    except Unavailable as refusal:
+        return Finding(name, "wrong", f"{refusal.detail} Start it, or correct CAIRN_{name.upper()}__URL.")
+    finally:
+        await part.close()
+
+
+def _disk(folder: Path) -> Finding:
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding("disk", "wrong", f"{existing} is closed to this user; CAIRN_VAR_FOLDER names another folder.")
+    free = shutil.disk_usage(existing).free
+    told = f"{free / 1024**3:.1f} GiB are free at {existing}."
+    return Finding("disk", "wrong" if free < FREE_BYTES_MIN else "ok", told)
+
+
+def _port(settings: Settings) -> Finding:
+    host, port = settings.http.host, settings.http.port
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return Finding(
+                "port", "note", f"{host}:{port} cannot be had now ({error.strerror}): Cairn serves there already, or"
+                " another program does.",
+            )  # fmt: skip
+    return Finding("port", "ok", f"{host}:{port} is free.")

@@ -1,0 +1,53 @@
+"""What happens to events beside the requests: they get positions, and their partitions are made ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from app.db.database import Database
+from app.db.sql import Statement
+from app.events import store
+
+_LOCK = Statement("SELECT pg_advisory_xact_lock(:lock)")
+_MISSING = store.MISSING_MONTH
+
+
+def sequencer(observe: Callable[[list[float]], None]) -> Callable[[Database, int], Awaitable[int]]:
+    """The job that gives committed events their positions; `observe` is told how long each of them waited."""
+
+    async def sequence(database: Database, limit: int) -> int:
+        waited = await store.sequence(database, limit)
+        observe(waited)
+        return len(waited)
+
+    return sequence
+
+
+async def keep_partitions_ahead(database: Database, limit: int) -> int:
+    """Make the partitions of this month and the next two where they are missing, one for each call below `limit`.
+
+    Rows that lie in the default partition meanwhile move to the month's own. Again is the same as once.
+    """
+    made = 0
+    while made < limit and await _make_one(database):
+        made += 1
+    return made
+
+
+async def _make_one(database: Database) -> bool:
+    async with database.writing() as transaction:
+        # Without the sequencer nobody adds events, so none can reach the default partition between move and attach.
+        await transaction.row(_LOCK, lock=store.SEQUENCER_LOCK)
+        month = await transaction.row(_MISSING)
+        if month is None:
+            return False
+        name = f"events_p_{month['name']}"
+        first, end = (f"'{month[at].isoformat()}'" for at in ("starts_at", "ends_at"))
+        for sql in (
+            f"CREATE TABLE {name} (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS)",
+            f"WITH moved AS (DELETE FROM events_p_default WHERE sequenced_at >= {first} AND sequenced_at < {end}"
+            f" RETURNING *) INSERT INTO {name} SELECT * FROM moved",
+            f"ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})",
+        ):
+            await transaction.rows(Statement(sql))
+        return True

@@ -1,0 +1,50 @@
+-- name: sequence
+-- The lock is tried first and held to the commit, so positions are given by one session at a time; the rows that
+-- somebody else is still inserting are not seen, and get a later position. The head's row lock orders it all.
+WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS held),
+taken AS (
+  DELETE FROM outbox AS o USING (
+    SELECT w.ctid AS place FROM outbox AS w, alone WHERE alone.held
+    ORDER BY w.number LIMIT CAST(:limit AS bigint) FOR UPDATE OF w SKIP LOCKED
+  ) AS waiting
+  WHERE o.ctid = waiting.place RETURNING o.*
+), counted AS (
+  SELECT tenant_id, count(*) AS events FROM taken GROUP BY tenant_id
+), heads AS (
+  INSERT INTO event_heads AS h (tenant_id, position)
+  SELECT tenant_id, events FROM counted ORDER BY tenant_id
+  ON CONFLICT (tenant_id) DO UPDATE SET position = h.position + excluded.position
+  RETURNING h.tenant_id, h.position
+), placed AS (
+  INSERT INTO events
+    (tenant_id, position, sequenced_at, id, type, subject_type, subject_id, subject_parent_id, occurred_at, data)
+  SELECT t.tenant_id, h.position - c.events + row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.number), now(),
+         t.id, t.type, t.subject_type, t.subject_id, t.subject_parent_id, t.occurred_at, t.data
+  FROM taken AS t JOIN counted AS c USING (tenant_id) JOIN heads AS h USING (tenant_id)
+)
+SELECT array_agg(CAST(EXTRACT(epoch FROM clock_timestamp() - occurred_at) AS float8)) AS waited FROM taken
+
+-- name: read
+-- One snapshot for the head and the events, so a page that is not full has truly reached the head.
+WITH head AS (
+  SELECT COALESCE(max(position), 0) AS position, COALESCE(max(earliest), 1) AS earliest
+  FROM event_heads WHERE tenant_id = :tenant_id
+), page AS (
+  SELECT * FROM events AS t
+  WHERE t.tenant_id = :tenant_id
+    AND t.position > GREATEST(CAST(:after AS bigint), (SELECT earliest - 1 FROM head))
+    AND (CAST(:types AS text[]) IS NULL OR t.type = ANY (:types))
+  ORDER BY t.position LIMIT CAST(:limit AS bigint)
+)
+SELECT head.position AS head, head.earliest, e.position, e.subject_type, e.subject_id, e.subject_parent_id,
+       CASE WHEN e.id IS NOT NULL THEN {{event}} END AS body
+FROM head LEFT JOIN page AS e ON true ORDER BY e.position
+
+-- name: month_is_missing
+SELECT to_char(month, 'YYYY_MM') AS name, month AT TIME ZONE 'UTC' AS starts_at,
+       (month + interval '1 month') AT TIME ZONE 'UTC' AS ends_at
+FROM generate_series(
+  date_trunc('month', now() AT TIME ZONE 'UTC'), date_trunc('month', now() AT TIME ZONE 'UTC') + interval '2 months',
+  interval '1 month') AS month
+WHERE to_regclass('events_p_' || to_char(month, 'YYYY_MM')) IS NULL
+ORDER BY month LIMIT 1

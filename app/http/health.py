@@ -1,0 +1,156 @@
+"""The operations surface: alive, ready, metrics, capabilities, the schema and its decisions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from app import __version__
+from app.db.database import Answer
+from app.db.revision import revisions
+from app.db.shape import Shape, instant
+from app.db.sql import Statement
+from app.http.call import Call
+from app.http.endpoint import Routes
+
+routes = Routes("operations")
+
+ESSENTIAL = ("postgres", "schema")
+_DECISION = Shape("id", "revision_id", "title", "decision", "reason", instant("decided_at"))
+_DECISIONS = Statement(f"SELECT {_DECISION.json('t')} AS body FROM schema_decisions AS t ORDER BY t.id LIMIT 1000")
+_CURRENT = Statement("SELECT version_num FROM alembic_version")
+
+
+class Alive(BaseModel):
+    """The process answers."""
+
+    status: Literal["alive"]
+
+
+class Component(BaseModel):
+    """How a part is."""
+
+    status: Literal["up", "down"]
+    mode: Literal["connected", "embedded", "degraded"] = Field(
+        description="`embedded`: a stand-in inside the process; `degraded`: configured, but away."
+    )
+    version: str | None = None
+    detail: str | None = Field(None, description="What is wrong and what to do.")
+
+
+class Ready(BaseModel):
+    """Whether requests are served, and how each part is."""
+
+    status: Literal["ready", "degraded", "unready"]
+    components: dict[str, Component]
+
+
+class Capabilities(BaseModel):
+    """What is up, in which mode, which versions, and which limits hold."""
+
+    version: str
+    api: str
+    parts: dict[str, Component]
+    limits: dict[str, int]
+
+
+class SchemaState(BaseModel):
+    """The schema's revision, and the one that the code needs."""
+
+    current: str
+    expected: str
+    known: list[str]
+
+
+class Decision(BaseModel):
+    """A decision behind the schema."""
+
+    id: str
+    revision_id: str
+    title: str
+    decision: str
+    reason: str
+    decided_at: str
+
+
+class Decisions(BaseModel):
+    """The decisions behind the schema."""
+
+    items: list[Decision]
+    next_cursor: None = None
+
+
+def _json(status: int, body: Any) -> Answer:
+    return Answer(status, json.dumps(body).encode())
+
+
+@routes.get("/healthz", scope="", open_to_all=True, response_model=Alive)
+async def alive(call: Call) -> Answer:  # noqa: ARG001 - as every route
+    """Whether the process is alive. It asks nobody; see `/readyz`."""
+    return _json(200, {"status": "alive"})
+
+
+@routes.get("/readyz", scope="", open_to_all=True, response_model=Ready, responses={503: {"model": Ready}})
+async def ready(call: Call) -> Answer:
+    """Whether requests can be served, within two seconds.
+
+    503 only when PostgreSQL does not answer or its schema is not the one that this release needs. A part that the
+    service can do without makes it `degraded`.
+    """
+    states = await call.ground.parts.states()
+    status = "ready" if all(state.ok for state in states.values()) else "degraded"
+    if not all(states[name].ok for name in ESSENTIAL):
+        status = "unready"
+    shown = {name: state.shown() for name, state in states.items()}
+    return _json(503 if status == "unready" else 200, {"status": status, "components": shown})
+
+
+@routes.get(
+    "/metrics", scope="", open_to_all=True, responses={200: {"content": {"text/plain": {}}}}, response_class=Response
+)
+async def metrics(call: Call) -> Response:
+    """What Prometheus reads."""
+    text = call.ground.metrics.text(call.ground.database)
+    return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+@routes.get("/v1/capabilities", scope="operations:read", response_model=Capabilities)
+async def capabilities(call: Call) -> Answer:
+    """What is up, in which mode (`connected`, `embedded`, `degraded`), which versions, and which limits hold."""
+    states, settings = await call.ground.parts.states(), call.ground.settings
+    return _json(
+        200,
+        {
+            "version": __version__,
+            "api": "v1",
+            "parts": {name: state.shown() for name, state in states.items()},
+            "limits": {
+                "body_bytes": settings.body_bytes_max,
+                "json_nesting": settings.nesting_max,
+                "batch_operations": settings.batch_operations_max,
+                "items": settings.items_max,
+                "page_limit_default": settings.page_limit_default,
+                "page_limit": settings.page_limit_max,
+            },
+        },
+    )
+
+
+@routes.get("/v1/schema", scope="operations:read", response_model=SchemaState)
+async def schema(call: Call) -> Answer:
+    """The revision of the database's schema, and the one that this release needs."""
+    row = await call.reader.row(_CURRENT)
+    known = revisions()
+    current = None if row is None else row["version_num"]
+    return _json(200, {"current": current, "expected": known[-1], "known": list(known)})
+
+
+@routes.get("/v1/schema/decisions", scope="operations:read", response_model=Decisions)
+async def decisions(call: Call) -> Answer:
+    """The decisions behind the schema, as its migrations wrote them down."""
+    rows = await call.reader.rows(_DECISIONS)
+    return Answer(200, b'{"items":[' + b",".join(row["body"] for row in rows) + b'],"next_cursor":null}')

@@ -1,0 +1,1 @@
+"""Jobs: long work that a client asked for, with progress, resumable after a kill."""

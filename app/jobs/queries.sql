@@ -1,0 +1,81 @@
+-- name: create
+WITH made AS (
+  INSERT INTO jobs (tenant_id, id, kind, arguments) SELECT :tenant_id, :id, :kind, CAST(:arguments AS jsonb)
+  RETURNING *
+), answer AS (
+  SELECT 202 AS status, CAST(NULL AS bigint) AS etag, {{job}} AS body FROM made AS t
+)
+
+-- name: get
+SELECT {{job}} AS body, t.state FROM jobs AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
+
+-- name: cancel
+-- What waits ends at once; what runs is asked to stop, which its runner sees before its next step.
+WITH changed AS (
+  UPDATE jobs AS t SET
+    cancel_requested_at = COALESCE(t.cancel_requested_at, clock_timestamp()),
+    state = CASE WHEN t.state = 'queued' THEN 'cancelled' ELSE t.state END,
+    ended_at = CASE WHEN t.state = 'queued' THEN clock_timestamp() END
+  WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.state IN ('queued', 'running')
+  RETURNING *
+), answer AS (
+  SELECT 200 AS status, CAST(NULL AS bigint) AS etag, {{job}} AS body FROM changed AS t
+  UNION ALL
+  SELECT 200, NULL, {{job}} FROM jobs AS t WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.state = 'cancelled'
+    AND NOT EXISTS (SELECT FROM changed)
+)
+
+-- name: claim
+-- SKIP LOCKED: runners pass each other. A runner that was silent beyond its lease, by the database's clock, has lost
+-- the job; that counts as an attempt, so a job that kills its runners ends too.
+WITH free AS (
+  SELECT tenant_id, id FROM jobs
+  WHERE state = 'queued' OR (state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp()))
+  ORDER BY COALESCE(lease_expires_at, created_at), id LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+UPDATE jobs AS t SET
+  state = 'running', runner_id = :runner_id, started_at = COALESCE(t.started_at, clock_timestamp()),
+  lease_expires_at = clock_timestamp() + make_interval(secs => :lease_seconds),
+  attempt_count = t.attempt_count + CASE WHEN t.state = 'queued' OR t.runner_id IS NOT NULL THEN 1 ELSE 0 END
+FROM free WHERE t.tenant_id = free.tenant_id AND t.id = free.id
+RETURNING t.tenant_id, t.id, t.kind, t.arguments, t.attempt_count
+
+-- name: current
+SELECT arguments, resume_from, cancel_requested_at FROM jobs
+WHERE tenant_id = :tenant_id AND id = :id AND runner_id = :runner_id AND state = 'running'
+
+-- name: advance
+-- In the transaction of the step's effect: both or neither. No row when another runner has taken the job.
+UPDATE jobs AS t SET
+  resume_from = CAST(:resume_from AS jsonb), progress_done = t.progress_done + :done,
+  progress_total = COALESCE(CAST(:total AS bigint), t.progress_total),
+  counts = (SELECT COALESCE(jsonb_object_agg(key, total), '{}') FROM (
+    SELECT key, sum(CAST(value AS numeric)) AS total
+    FROM (SELECT * FROM jsonb_each(t.counts) UNION ALL SELECT * FROM jsonb_each(CAST(:counts AS jsonb))) AS both_counts
+    GROUP BY key) AS added),
+  report = COALESCE(CAST(:report AS jsonb), t.report),
+  state = CASE WHEN :finished THEN 'completed' ELSE 'running' END,
+  ended_at = CASE WHEN :finished THEN clock_timestamp() END,
+  runner_id = CASE WHEN :finished THEN NULL ELSE t.runner_id END,
+  lease_expires_at = CASE WHEN :finished THEN NULL
+                     ELSE clock_timestamp() + make_interval(secs => :lease_seconds) END
+WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
+
+-- name: finish
+UPDATE jobs AS t SET
+  state = :state, error = CAST(:error AS jsonb), ended_at = clock_timestamp(), runner_id = NULL, lease_expires_at = NULL
+WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
+
+-- name: release
+-- Another runner, or this one later, goes on where the job stands.
+UPDATE jobs AS t SET runner_id = NULL, lease_expires_at = clock_timestamp()
+WHERE t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
+
+-- name: put_off
+-- The runner stays named, so that the next claim counts as another attempt.
+UPDATE jobs AS t SET lease_expires_at = clock_timestamp() + make_interval(secs => :seconds)
+WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
