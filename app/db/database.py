@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from app.db.integrity import explain, is_retryable
+from app.db.integrity import DRIVER_ERRORS, explain, is_lost, is_retryable
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
@@ -57,7 +57,8 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         return ""
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
+async def set_codecs(connection: asyncpg.Connection) -> None:
+    """Let `json` and `jsonb` come and go as bytes."""
     for name in ("json", "jsonb"):
         version = b"" if name == "json" else b"\x01"
         await connection.set_type_codec(
@@ -89,10 +90,15 @@ class Database:
                 max_cached_statement_lifetime=0,
                 max_cacheable_statement_size=64 * 1024,
                 connection_class=_Connection,
-                init=_prepare,
+                init=set_codecs,
                 timeout=settings.acquire_seconds,
                 server_settings=_session(settings, name) if settings.session_settings else None,
             )
+        except asyncpg.ProtocolViolationError as error:
+            raise Unavailable(
+                "A pooler refuses the start-up parameters: set CAIRN_DATABASE__SESSION_SETTINGS=false and"
+                " CAIRN_DATABASE__STATEMENT_CACHE=false, and the time-outs by ALTER ROLE."
+            ) from error
         except (OSError, TimeoutError, asyncpg.PostgresError) as error:
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}.") from error
         return cls(settings, url, pool)
@@ -108,10 +114,15 @@ class Database:
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         try:
             connection = await self._pool.acquire(timeout=self.settings.acquire_seconds)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (TimeoutError, *DRIVER_ERRORS) as error:
             raise Unavailable("No database connection was free in time; try again.") from error
         try:
             yield connection
+        except Exception as error:
+            if is_lost(error.__cause__ or error):
+                # Where one session was ended, the others were too, as a rule: each is opened again at its next use.
+                await self._pool.expire_connections()
+            raise
         finally:
             await self._pool.release(connection)
 
@@ -137,7 +148,7 @@ class Database:
         async with self._connection() as connection:
             try:
                 await connection.execute(sql)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DRIVER_ERRORS as error:
                 raise explain(error) from error
 
     def once(self, tenant_id: str, claim: KeyClaim | None = None) -> Once:
@@ -170,7 +181,7 @@ async def _explained(transaction: Any) -> AsyncIterator[None]:
     try:
         async with transaction:
             yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         raise explain(error) from error
 
 

@@ -19,12 +19,15 @@ from app.errors import (
 
 _by_constraint: dict[str, Callable[[], AppError]] = {}
 
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 RETRYABLE = frozenset({"40001", "40P01"})
 KEY_IN_PROGRESS = "CA001"
 KEY_KEPT = "CA002"
 INCOMPLETE = "CA003"
 TAKEN = "CA004"
 _UNSTORABLE = frozenset({"22P05", "22P02", "22021", "22003", "22007", "22008", "22032", "54000"})
+_SESSION_ENDED = frozenset({"57P01", "57P02", "57P03", "25P03"})
+_AWAY = "The database went away; whether a write happened is not known. Repeat it under the same Idempotency-Key."
 
 
 class KeyKept(AppError):
@@ -55,8 +58,8 @@ def explain(error: BaseException) -> AppError:
     if isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError):
         # The driver could not write an argument in its type's binary form: a value beyond the type.
         return InvalidInput("A value cannot be stored as the type that its field has.", errors=[])
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
-        return Unavailable("The database does not answer; try again.")
+    if is_lost(error) or isinstance(error, TimeoutError):
+        return Unavailable(_AWAY)
     return PersistenceError("The service failed; nothing was stored.")
 
 
@@ -81,11 +84,23 @@ def _explain_state(error: asyncpg.PostgresError) -> AppError:
         return Unavailable("Another writer holds the row for too long; nothing was stored. Try again.")
     if state == "57014":
         return Unavailable("The database took too long and stopped; nothing was stored.", retry_after_seconds=5)
-    if state[:2] in ("08", "53", "57"):
-        return Unavailable("The database is away or full; nothing was stored. Try again.", retry_after_seconds=2)
+    if is_lost(error):
+        return Unavailable(_AWAY)
+    if state[:2] in ("53", "57"):
+        return Unavailable("The database is full or busy; nothing was stored. Try again.", retry_after_seconds=2)
     return PersistenceError("The service failed; nothing was stored.")
 
 
 def is_retryable(error: BaseException) -> bool:
     """Whether the whole transaction may be tried again: a deadlock, a serialization failure, a lost insert race."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in RETRYABLE | {INCOMPLETE}
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone: the database ended the session, or the network did."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "")[:2] == "08" or error.sqlstate in _SESSION_ENDED
+    if isinstance(error, asyncpg.InternalClientError):
+        # What the driver raises when it meets the server's farewell in place of its answer.
+        return True
+    return isinstance(error, asyncpg.InterfaceError | OSError) and not isinstance(error, ValueError)

@@ -148,15 +148,15 @@ class Listing:
         keep = "WITH given AS (SELECT CAST(:after_key AS text), CAST(:after_id AS text))\n"
         if not way.nullable:
             return Statement(keep + part("" if place == "start" else beyond, by_key), self.name)
+        # Ordered by the key although it is null: only so does the planner see that an index has the ids in order.
         nulls = f" AND {expression} IS NULL"
-        by_id = f"{self.id_sql} {order}"
         if place == "null":
             nulls += f" AND {self.id_sql} {sign} CAST(:after_id AS text)"
-            return Statement(keep + part(nulls, by_id), self.name)
+            return Statement(keep + part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         return Statement(
             f"{keep}SELECT key, id, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM {valued} AS a"
-            f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_id)} AS b) AS both_halves"
+            f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_key)} AS b) AS both_halves"
             " ORDER BY half, place LIMIT CAST(:limit AS bigint)",
             self.name,
         )

@@ -59,6 +59,10 @@ class Shape:
         listed = ", ".join(f'{column.sql.replace("{t}", alias)} AS "{column.name}"' for column in shown)
         return f"(SELECT row_to_json(shown) FROM (SELECT {listed}) AS shown)"
 
+    def shown(self, text: str | None) -> frozenset[str]:
+        """The verbatim members that a read of one resource shows: those that `?include=` names, or all."""
+        return self.verbatim if text is None else self.included(text)
+
     def included(self, text: str | None) -> frozenset[str]:
         """The verbatim members that `?include=a,b` names. Raises `InvalidInput` for any other name."""
         names = frozenset(text.split(",")) if text else frozenset()

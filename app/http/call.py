@@ -54,7 +54,6 @@ class Call(Request):
     writer: Writer
     reader: Reader
     batched: bool = False
-    included: frozenset[str] = frozenset()
 
     @property
     def tenant_id(self) -> str:

@@ -96,7 +96,7 @@ class Endpoint(APIRoute):
         if self.query_model is not None:
             arguments[self._query_name] = asked = self._query(query)
             if self.including is not None:
-                call.included = self.including.shape.included(getattr(asked, "include", None))
+                self.including.shape.included(getattr(asked, "include", None))
         elif query:
             self._query_names(query, frozenset())
         if self.body_model is not None:
@@ -110,11 +110,13 @@ class Endpoint(APIRoute):
     async def completed(
         self, call: Call, path_values: list[str], answer: Answer | Response, reader: Reader
     ) -> Answer | Response:
-        """The answer to a write, with the verbatim fields that `include` names."""
-        if self.including is None or not call.included or not isinstance(answer, Answer):
+        """The answer to a write, or its replay, with the verbatim fields that `include` names."""
+        query = call.scope["query_string"]
+        if self.including is None or not query or not isinstance(answer, Answer):
             return answer
+        include = self.including.shape.included(getattr(self._query(query), "include", None))
         path = dict(zip(self.path_names, path_values, strict=True))
-        return await self.including.shown(reader, call.tenant_id, path, call.included, answer)
+        return await self.including.shown(reader, call.tenant_id, path, include, answer) if include else answer
 
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""

@@ -130,6 +130,9 @@ def _finish(schema: dict[str, Any]) -> None:
             operation["responses"].pop(
                 "422" if "HTTPValidationError" in str(operation["responses"].get("422")) else "", None
             )
+            if "201" in operation["responses"] and path != "/v1/api-keys":
+                replay = {"description": "It was there already: the resource as it now is."}
+                operation["responses"].setdefault("200", {**operation["responses"]["201"], **replay})
             if path.startswith("/v1"):
                 operation.setdefault("parameters", []).append(TENANT_HEADER)
                 if method in ("post", "put", "patch", "delete"):

@@ -153,11 +153,15 @@ def _check_numbers(value: bytes) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to cut one object: its verbatim members, its nested objects, its lists of nested objects."""
+    """How to cut one object: its verbatim members, its nested objects, its lists of nested objects.
+
+    A null says that a verbatim member is not given, except where the member is `required`: there it is the payload.
+    """
 
     raw: frozenset[str]
     objects: dict[str, Plan] = field(default_factory=dict)
     lists: dict[str, Plan] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=1024)
@@ -168,7 +172,12 @@ def plan_for(model: type[BaseModel], other: type[BaseModel] | None = None) -> Pl
     """
     if other is not None:
         one, two = plan_for(model), plan_for(other)
-        return Plan(one.raw | two.raw, {**one.objects, **two.objects}, {**one.lists, **two.lists})
+        return Plan(
+            one.raw | two.raw,
+            {**one.objects, **two.objects},
+            {**one.lists, **two.lists},
+            one.required | two.required,
+        )
     raw: set[str] = set()
     objects: dict[str, Plan] = {}
     lists: dict[str, Plan] = {}
@@ -179,7 +188,8 @@ def plan_for(model: type[BaseModel], other: type[BaseModel] | None = None) -> Pl
                 raw.add(wire_name)
             elif issubclass(kind, BaseModel):
                 (lists if many else objects)[wire_name] = plan_for(kind)
-    return Plan(frozenset(raw), objects, lists)
+    required = {info.alias or name for name, info in model.model_fields.items() if info.is_required()}
+    return Plan(frozenset(raw), objects, lists, frozenset(raw & required))
 
 
 def _kinds(annotation: Any, many: bool = False) -> list[tuple[type, bool]]:
@@ -331,7 +341,7 @@ class _Cutter:
         opening = self.text[start : start + 1]
         if name in plan.raw:
             end = self.value_end(start)
-            if self.text.startswith("null", start):
+            if self.text.startswith("null", start) and name not in plan.required:
                 return None, end
             return self.slice(start, end, f"{pointer}/{name}"), end
         if opening == "{" and name in plan.objects:

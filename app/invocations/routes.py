@@ -80,8 +80,8 @@ async def summarize_invocations(call: Call, query: InvocationFilter) -> Answer:
     errors=(InvocationNotFound,),
 )
 async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) -> Answer:
-    """An invocation; `include=input,output,fitness` shows its payloads, byte for byte."""
-    return await store.get(call.reader, call.tenant_id, invocation_id, store.INVOCATION.included(query.include))
+    """An invocation with its payloads, byte for byte; `include=` names those to show, if not all."""
+    return await store.get(call.reader, call.tenant_id, invocation_id, store.INVOCATION.shown(query.include))
 
 
 @routes.patch(

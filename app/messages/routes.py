@@ -75,7 +75,7 @@ async def list_messages(call: Call, invocation_id: str, query: MessageList) -> A
 )
 async def get_message(call: Call, invocation_id: str, message_id: str, query: IncludeQuery) -> Answer:
     """A message with its payload, byte for byte."""
-    include = store.MESSAGE.included(query.include) or store.MESSAGE.verbatim
+    include = store.MESSAGE.shown(query.include)
     return await store.get(call.reader, call.tenant_id, invocation_id, message_id, include)
 
 

@@ -84,7 +84,7 @@ async def end_node(
 )
 async def get_node(call: Call, invocation_id: str, node_invocation_id: str, query: IncludeQuery) -> Answer:
     """A node invocation with its output, byte for byte."""
-    include = store.NODE.included(query.include) or store.NODE.verbatim
+    include = store.NODE.shown(query.include)
     return await store.get(call.reader, call.tenant_id, invocation_id, node_invocation_id, include)
 
 

@@ -69,13 +69,13 @@ async def create_version(call: Call, workflow_id: str, query: CreateQuery, body:
 @routes.get("/v1/versions/latest", scope="versions:read", response_model=Version, errors=(VersionNotFound,))
 async def get_latest_version(call: Call, query: IncludeQuery) -> Answer:
     """The newest version of this tenant."""
-    return await store.latest(call.reader, call.tenant_id, None, store.VERSION.included(query.include))
+    return await store.latest(call.reader, call.tenant_id, None, store.VERSION.shown(query.include))
 
 
 @routes.get("/v1/versions/{version_id}", scope="versions:read", response_model=Version, errors=(VersionNotFound,))
 async def get_version(call: Call, version_id: str, query: IncludeQuery) -> Answer:
-    """A version. It never changes: `If-None-Match` answers 304."""
-    found = await store.get(call.reader, call.tenant_id, version_id, store.VERSION.included(query.include))
+    """A version with its DSL (`include=` leaves it out). It never changes: `If-None-Match` answers 304."""
+    found = await store.get(call.reader, call.tenant_id, version_id, store.VERSION.shown(query.include))
     return Answer(304, None, found.etag) if unchanged(call, '"1"') else found
 
 
@@ -115,7 +115,7 @@ async def list_workflow_versions(call: Call, workflow_id: str, query: WorkflowVe
 )
 async def get_latest_workflow_version(call: Call, workflow_id: str, query: IncludeQuery) -> Answer:
     """The newest version of a workflow."""
-    include = store.VERSION.included(query.include)
+    include = store.VERSION.shown(query.include)
     try:
         return await store.latest(call.reader, call.tenant_id, workflow_id, include)
     except VersionNotFound:

@@ -32,11 +32,13 @@ def cuts(draw: st.DrawFn, depth: int = 2) -> Cut:
     members: list[str] = []
     expected: dict[str, Any] = {}
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True)):
-        kinds = ["raw", "null"] + (["object", "list"] if depth else [])
+        kinds = ["raw", "null", "absent"] + (["object", "list"] if depth else [])
         kind = draw(st.sampled_from(kinds))
         if kind in ("raw", "null"):
             text = draw(VALUES) if kind == "raw" else "null"
-            fields[name], expected[name] = (Verbatim, ...), None if kind == "null" else text.encode()
+            fields[name], expected[name] = (Verbatim, ...), text.encode()
+        elif kind == "absent":
+            fields[name], expected[name], text = (Verbatim | None, None), None, "null"
         elif kind == "object":
             model, text, expected[name] = draw(cuts(depth - 1))
             fields[name] = (model, ...)
@@ -47,7 +49,9 @@ def cuts(draw: st.DrawFn, depth: int = 2) -> Cut:
             fields[name], expected[name] = (list[model], ...), [found] * count  # type: ignore[valid-type]
         key = json.dumps(name, ensure_ascii=draw(st.booleans()))
         members.append(f"{draw(SPACE)}{key}{draw(SPACE)}:{draw(SPACE)}{text}{draw(SPACE)}")
-    fields = {f"f{place}": (kind, Field(alias=name)) for place, (name, (kind, _)) in enumerate(fields.items())}
+    fields = {
+        f"f{place}": (kind, Field(default, alias=name)) for place, (name, (kind, default)) in enumerate(fields.items())
+    }
     return create_model("Cut", __base__=Lax, **fields), "{" + (",".join(members) or draw(SPACE)) + "}", expected
 
 

@@ -1,0 +1,57 @@
+"""The statements that the service itself sends for a request: seen on the connection, so none can be left out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import asyncpg
+import httpx
+
+from app.main import create_app
+from app.settings import Settings
+from benchmarks.limit import Query
+from benchmarks.request import UNIQUE, Request
+
+
+async def recorded(settings: Settings, bearer: str, requests: Sequence[Request]) -> tuple[list[list[Query]], bytes]:
+    """What each request sends to PostgreSQL once keys are known, marks still in place; and the last answer's body.
+
+    Raises `AssertionError` when a request is refused.
+    """
+    database = settings.database.model_copy(update={"pool_min": 1, "pool_max": 1})
+    background = settings.background.model_copy(update={"enabled": False})
+    service = create_app(settings.model_copy(update={"database": database, "background": background}))
+    seen: list[Query] = []
+
+    def note(query: asyncpg.connection.LoggedQuery) -> None:
+        seen.append(Query(query.query, tuple(query.args or ())))
+
+    sent: list[list[Query]] = []
+    body = b""
+    async with service.router.lifespan_context(service):
+        transport = httpx.ASGITransport(app=service)
+        headers = {"Authorization": f"Bearer {bearer}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://bench", headers=headers) as client:
+            async with service.ground.database.writing() as transaction:
+                transaction.connection.add_query_logger(note)
+            # On its first use of a type the driver asks PostgreSQL about it; that is no part of the request.
+            for mark in (secrets.token_hex(7), UNIQUE):
+                sent.clear()
+                for request in requests:
+                    seen.clear()
+                    body = await _body(client, request, mark)
+                    sent.append(list(seen))
+    return sent, body
+
+
+async def _body(client: httpx.AsyncClient, request: Request, mark: str) -> bytes:
+    headers = {name: value.replace(UNIQUE, mark) for name, value in request.headers.items()}
+    answer = await client.request(
+        request.method,
+        request.path.replace(UNIQUE, mark),
+        content=request.body.replace(UNIQUE, mark) or None,
+        headers={**headers, "Content-Type": "application/json"},
+    )
+    assert answer.is_success, answer.text
+    return answer.content

@@ -1,0 +1,40 @@
+"""A request as every side of a comparison sends it: the load generator, and the recording of its statements.
+
+Two marks stand for what differs between requests: `@@` is a text that no other request has, `~~` the number of the
+client. Both have a fixed width, so a request is cut once and never measured again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+UNIQUE, CLIENT = "@@", "~~"
+UNIQUE_WIDTH, CLIENT_WIDTH = 14, 2
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request; its marks are replaced as it is sent."""
+
+    method: str
+    path: str
+    body: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def with_key(self, place: int) -> Request:
+        """The same with an Idempotency-Key that no other request has."""
+        key = {"Idempotency-Key": f"key-{UNIQUE}-{place}"}
+        return Request(self.method, self.path, self.body, {**self.headers, **key})
+
+    def wire(self, host: str, bearer: str) -> str:
+        """The request as it is written to the connection, marks included."""
+        headers = {"Host": host, "Authorization": f"Bearer {bearer}", **self.headers}
+        if self.body:
+            headers |= {"Content-Type": "application/json", "Content-Length": str(self._length())}
+        lines = [f"{self.method} {self.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        return "\r\n".join(lines) + "\r\n\r\n" + self.body
+
+    def _length(self) -> int:
+        unique, client = self.body.count(UNIQUE), self.body.count(CLIENT)
+        plain = len(self.body.encode()) - unique * len(UNIQUE) - client * len(CLIENT)
+        return plain + unique * UNIQUE_WIDTH + client * CLIENT_WIDTH

@@ -1,0 +1,17 @@
+"""The scenarios, one in each file: what is asked of the service, and what it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from benchmarks.ground import Ground
+from benchmarks.rounds import Comparison
+from benchmarks.scenarios import ceiling, invocation, list_pages
+
+Scenario = Callable[[Ground], Iterator[Comparison]]
+
+SCENARIOS: dict[str, Scenario] = {
+    "ceiling": ceiling.comparisons,
+    "invocation": invocation.comparisons,
+    "list-pages": list_pages.comparisons,
+}

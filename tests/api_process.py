@@ -1,0 +1,94 @@
+"""The API as a process of its own, to be killed, stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.conftest import ADMIN_KEY
+from tests.waiting import until
+
+ROOT = Path(__file__).resolve().parents[1]
+START_SECONDS = 40
+STOP_SECONDS = 30
+
+
+class Command:
+    """One command of Cairn in a process of its own; what it says goes to a file."""
+
+    def __init__(self, *arguments: str, url: str, **settings: object) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="cairn-test-")
+        self.said = Path(self._folder.name, "said")
+        given = {"database__url": url, "auth__admin_key": ADMIN_KEY, "background__enabled": False, **settings}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("CAIRN_")}
+        environment |= {f"CAIRN_{name.upper()}": str(value) for name, value in given.items()}
+        environment["PYTHONPATH"] = str(ROOT)
+        with self.said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli", *arguments],
+                cwd=self._folder.name, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            )  # fmt: skip
+
+    def output(self) -> str:
+        """Everything that it has said so far."""
+        return self.said.read_text(errors="replace")
+
+    def wait(self, seconds: float = START_SECONDS) -> int:
+        """Its exit status; fails after a bound."""
+        return self.process.wait(seconds)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def close(self) -> None:
+        """Kill it if it still runs, and remove its files."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(STOP_SECONDS)
+        self._folder.cleanup()
+
+
+class ApiProcess(Command):
+    """`cairn serve` on a free port; `url` is where it answers."""
+
+    def __init__(self, database_url: str, **settings: object) -> None:
+        super().__init__("serve", "--port", "0", url=database_url, **settings)
+        try:
+            self.url = str(until(self._address, "the address of the API"))
+            until(self._listens, "the API")
+        except BaseException:
+            self.close()
+            raise
+
+    def _address(self) -> str | None:
+        assert self.process.poll() is None, self.output()
+        found = re.search(r"Cairn serves (http://\S+)", self.output())
+        return found and found[1]
+
+    def _listens(self) -> bool:
+        assert self.process.poll() is None, self.output()
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def serving(database_url: str, **settings: object) -> Iterator[ApiProcess]:
+    """A running API; it is gone when the block ends."""
+    process = ApiProcess(database_url, **settings)
+    try:
+        yield process
+    finally:
+        process.close()

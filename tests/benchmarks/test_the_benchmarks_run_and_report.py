@@ -1,0 +1,62 @@
+"""The benchmark ground: one command that runs, compares in alternating rounds, and reports ratios."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.limit import Query
+from benchmarks.request import Request
+from benchmarks.rounds import Bound, Comparison, Load, Pace, compare
+
+ROOT = Path(__file__).parents[2]
+
+
+def steady(rate: float, calls: list[float]) -> Load:
+    def load(_clients: int, _seconds: int) -> float:
+        calls.append(rate)
+        return rate
+
+    return load
+
+
+def test_sides_alternate_and_ratios_are_medians_of_rounds() -> None:
+    calls: list[float] = []
+    comparison = Comparison("s", steady(10, calls), {"limit": steady(20, calls)}, (Bound("limit", 0.4),))
+    (ratio,) = compare("scenario", comparison, Pace(clients=(32,), rounds=2, seconds=1))
+    assert calls == [10, 20, 20, 10]
+    assert (ratio.median, ratio.low, ratio.high, ratio.least, ratio.holds) == (0.5, 0.5, 0.5, 0.4, True)
+
+
+def test_a_request_states_the_length_that_it_has_once_its_marks_are_replaced() -> None:
+    wire = Request("POST", "/@@", '{"id":"@@","of":"~~"}').with_key(1).wire("h", "k")
+    sent = wire.replace("@@", "x" * 14).replace("~~", "07")
+    head, _, body = sent.partition("\r\n\r\n")
+    assert f"Content-Length: {len(body)}" in head
+    assert "Idempotency-Key: key-xxxxxxxxxxxxxx-1" in head
+
+
+def test_the_work_of_the_driver_survives_its_way_to_another_process() -> None:
+    import pickle
+
+    query = Query("SELECT $1", ("@@", ["~~"], b"bytes"))
+    assert pickle.loads(pickle.dumps(query)) == query
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="the load generator wrk is not installed")
+@pytest.mark.timeout(300)
+def test_a_quick_run_writes_a_report_of_ratios(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--scenario", "invocation", "--report", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert {ratio["limit"] for ratio in found["ratios"]} == {"raw asyncpg", "bare framework"}
+    assert all(ratio["median"] > 0 for ratio in found["ratios"])
+    assert {fact["statements for each request"] for fact in found["facts"].values()} == {1}
+    assert (tmp_path / "report.svg").read_text().startswith("<svg")
+    assert "start and end an invocation" in (tmp_path / "report.md").read_text()

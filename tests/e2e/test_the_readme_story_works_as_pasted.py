@@ -1,0 +1,87 @@
+"""The README's story: every line of it, pasted into a shell beside a running `cairn dev`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90
+
+
+def story() -> str:
+    """The shell lines of the section, in order."""
+    section = (ROOT / "README.md").read_text().split("## One story, end to end")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
+
+
+def documents(text: str) -> list[dict[str, object]]:
+    """The JSON objects that a text begins with, one after the other."""
+    found, position = [], 0
+    while text[position : position + 1] == "{":
+        document, position = json.JSONDecoder().raw_decode(text, position)
+        found.append(document)
+        position += len(text[position:]) - len(text[position:].lstrip())
+    return found
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[str]:
+    """`cairn dev` with its data in `var`, on a free port; gives what it printed when it was ready."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "app.cli", "dev", "--port", "0", "--folder", str(tmp_path / "var")]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    lines: Queue[str] = Queue()
+    assert process.stdout is not None
+    Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True).start()
+    try:
+        printed = ""
+        while "Ctrl-C stops everything" not in printed:
+            try:
+                printed += lines.get(timeout=START_SECONDS)
+            except Empty:
+                pytest.fail(f"cairn dev was not ready in {START_SECONDS} s; it printed: {printed}")
+        yield printed
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_the_story_works_as_pasted_twice(started: str, tmp_path: Path) -> None:
+    url = re.search(r"ready at (http://\S+)", started)
+    assert url is not None
+    cairn = f"'{sys.executable}' -m app.cli"
+    lines = story().replace("http://127.0.0.1:8000", url[1]).replace(".venv/bin/cairn", cairn)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for _ in range(2):
+        pasted = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", lines],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert pasted.returncode == 0, pasted.stderr
+        answers = documents(pasted.stdout)
+        refused = [answer for answer in answers if "code" in answer and "request_id" in answer]
+        assert refused == []
+    trace = next(answer for answer in answers if "messages" in answer and "nodes" in answer)
+    assert [message["id"] for message in trace["messages"]] == ["m1", "m2"]  # type: ignore[attr-defined]
+    assert any(answer.get("by_status") == {"completed": 1} for answer in answers)
+    tree = pasted.stdout.splitlines()[-20:]
+    assert any("search" in line and "0.0023" in line for line in tree), tree
+
+
+def test_the_first_request_that_dev_prints_works_as_pasted(started: str, tmp_path: Path) -> None:
+    request = re.search(r"^curl .*?^  -d '.*?'$", started, re.DOTALL | re.MULTILINE)
+    assert request is not None
+    pasted = subprocess.run(["bash", "-c", request[0]], capture_output=True, text=True, timeout=30, check=False)
+    assert pasted.returncode == 0, pasted.stderr
+    assert json.loads(pasted.stdout)["name"] == "My first workflow"
