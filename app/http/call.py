@@ -33,7 +33,7 @@ class Ground:
     database: Database
     settings: HttpSettings
     metrics: Metrics
-    router: Router
+    router: Router[Any]
     parts: Parts
 
 

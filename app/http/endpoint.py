@@ -60,10 +60,11 @@ class Endpoint(APIRoute):
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
+        writes = self.body_model is not None or self.takes_payload or transactional
         super().__init__(
             path,
             _documented(endpoint, hints),
-            responses={**responses_of(self, errors), **(responses or {})},
+            responses={**responses_of(errors, writes=writes), **(responses or {})},
             **documented,
         )
 

@@ -10,11 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from app.http.router import RESERVED_IDS
 from app.http.verbatim import JsonObject, JsonValue, Verbatim
 
 __all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money", "Query", "Score", "Text", "Verbatim"]
 
+ID_BYTES_MAX = 255
+# Words that are routes beside an id, and what a path cannot carry.
+RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup", "query", "claim-next", "restore"})
 INTEGER_MAX = 2**53 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 _DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?").fullmatch

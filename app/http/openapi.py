@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app import errors as kinds
 from app.errors import AppError
-
-if TYPE_CHECKING:
-    from app.http.endpoint import Endpoint
 
 PROBLEM = {
     "type": "object",
@@ -60,9 +57,8 @@ WRITE_ERRORS: tuple[type[AppError], ...] = (
 )
 
 
-def responses_of(endpoint: Endpoint, errors: tuple[type[AppError], ...]) -> dict[int | str, dict[str, Any]]:
+def responses_of(errors: tuple[type[AppError], ...], *, writes: bool) -> dict[int | str, dict[str, Any]]:
     """The error answers of an operation, one entry for each status, one example for each code."""
-    writes = endpoint.body_model is not None or endpoint.takes_payload or endpoint.transactional
     by_status: dict[int | str, dict[str, Any]] = {}
     for kind in dict.fromkeys((*(WRITE_ERRORS if writes else READ_ERRORS), *errors)):
         entry = by_status.setdefault(

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from app.errors import MalformedRequest, MethodNotAllowed, NotFound, invalid
-
-if TYPE_CHECKING:
-    from app.http.endpoint import Endpoint
-
-ID_BYTES_MAX = 255
-RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup", "query", "claim-next", "restore"})
+from app.http.fields import ID_BYTES_MAX, RESERVED_IDS
 
 
-class _Node:
+class Routed(Protocol):
+    """What can be found: a path template, its methods, and the names of its parameters in order."""
+
+    path: str
+    path_names: list[str]
+
+    @property
+    def methods(self) -> Collection[str] | None: ...
+
+
+Found = TypeVar("Found", bound=Routed)
+
+
+class _Node(Generic[Found]):
     __slots__ = ("endpoints", "literals", "parameter")
 
     def __init__(self) -> None:
-        self.literals: dict[str, _Node] = {}
-        self.parameter: _Node | None = None
-        self.endpoints: dict[str, Endpoint] = {}
+        self.literals: dict[str, _Node[Found]] = {}
+        self.parameter: _Node[Found] | None = None
+        self.endpoints: dict[str, Found] = {}
 
 
-class Router:
+class Router(Generic[Found]):
     """A tree of path segments: a look-up costs the segments of the path, not the number of routes."""
 
-    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
-        self._root = _Node()
+    def __init__(self, endpoints: Iterable[Found]) -> None:
+        self._root: _Node[Found] = _Node()
         for endpoint in endpoints:
             node = self._root
             for segment in endpoint.path.strip("/").split("/"):
@@ -40,7 +48,7 @@ class Router:
             for method in endpoint.methods or ():
                 node.endpoints[method] = endpoint
 
-    def match(self, method: str, raw_path: str) -> tuple[Endpoint, list[str]]:
+    def match(self, method: str, raw_path: str) -> tuple[Found, list[str]]:
         """The route and its path parameters, each decoded once.
 
         Raises `NotFound`, `MethodNotAllowed`, and `InvalidInput` for a segment that cannot be an id.
