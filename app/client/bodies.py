@@ -175,11 +175,9 @@ class InvocationFilter(InvocationConditions, Paging, total=False):
     """Which invocations to list, and how."""
 
 
-class NodeEnd(TypedDict, total=False):
-    """The end of a node invocation."""
+class NodeResults(TypedDict, total=False):
+    """What came of a node."""
 
-    status: Required[Literal["completed", "failed"]]
-    ended_at: Instant
     model: str | None
     output: Payload
     summary: str | None
@@ -188,31 +186,27 @@ class NodeEnd(TypedDict, total=False):
     input_tokens: int | None
     output_tokens: int | None
     files: Sequence[str]
-    error: Any
+    error: Mapping[str, Any] | None
     metadata: Mapping[str, Any]
-    extras: Any
+    extras: Mapping[str, Any]
 
 
-class NodeStart(TypedDict, total=False):
-    """A node invocation; with `status` and `ended_at` it is recorded in one call."""
+class NodeStart(NodeResults, total=False):
+    """A node invocation; with a terminal `status` it is recorded in one call."""
 
     id: str
     node_id: Required[str]
     attempt_no: int
-    status: str
+    status: Literal["running", "completed", "failed"]
     started_at: Instant
     ended_at: Instant
-    model: str | None
-    output: Payload
-    summary: str | None
-    large_summary: str | None
-    usd_cost: Money | None
-    input_tokens: int | None
-    output_tokens: int | None
-    files: Sequence[str]
-    error: Any
-    metadata: Mapping[str, Any]
-    extras: Any
+
+
+class NodeEnd(NodeResults, total=False):
+    """The end of a node invocation."""
+
+    status: Required[Literal["completed", "failed"]]
+    ended_at: Instant
 
 
 class NodeInvocationFilter(Paging, total=False):
@@ -257,6 +251,6 @@ class MessageFilter(Paging, total=False):
 
     role: Texts
     node_id: Texts
-    origin: str
-    target: str
+    origin: Texts
+    target: Texts
     after_seq: int

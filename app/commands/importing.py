@@ -25,7 +25,7 @@ def _group() -> None:
     """Bring records made elsewhere into the service."""
 
 
-@app.command()
+@app.command(epilog="Example: cairn import trajectory runs/*.traj")
 def trajectory(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="SWE-agent .traj files.", show_default=False)],
     url: Url = DEFAULT_URL,
@@ -36,8 +36,6 @@ def trajectory(
 
     Running it again changes nothing. Every payload is the exact text of the file; times that the file does not state
     are the service's own.
-
-    Example: cairn import trajectory runs/*.traj
     """
     try:
         read = [(path, read_trajectory(path)) for path in files]
@@ -81,10 +79,11 @@ def store_trajectory(cairn: Cairn, found: Trajectory, advance: Callable[[int], N
 
 
 def _store_step(cairn: Cairn, invocation_id: str, step: Step) -> None:
-    cairn.node_invocations.start(invocation_id, id=step.id, node_id=step.node_id, extras=step.extras)
+    cairn.node_invocations.start(
+        invocation_id, id=step.id, node_id=step.node_id, status="completed", output=step.output, extras=step.extras
+    )
     if step.action is not None:
         cairn.node_invocations.record_action(invocation_id, step.id, **step.action)
-    cairn.node_invocations.end(invocation_id, step.id, status="completed", output=step.output)
 
 
 def _report(path: Path, found: Trajectory, is_new: bool) -> str:

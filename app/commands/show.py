@@ -25,10 +25,7 @@ def show(
     key: Key = None,
     tenant: Tenant = None,
 ) -> None:
-    """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs.
-
-    Example: cairn show inv_7 --chars 200
-    """
+    """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs."""
     with told_plainly(url), Cairn(url, key=key, tenant=tenant) as cairn:
         trace = cairn.invocations.trace(invocation)
     Console(soft_wrap=True).print(tree_of(trace, chars))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from app.client import (
@@ -10,13 +14,18 @@ from app.client import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
+    Json,
     PreconditionFailedError,
     UnauthenticatedError,
     UnreachableError,
+    VersionNotFoundError,
     WorkflowNotFoundError,
 )
+from app.client.bodies import NodeFields
 from tests.conftest import ADMIN_KEY
 from tests.e2e.conftest import Served
+
+HOSTILE = Json(r'{"b": [1.0, 1e400, "cut \ud83d \u0000"],  "a": 9223372036854775809, "a": null}')
 
 
 def test_tenants_and_keys(served: Served, cairn: Cairn) -> None:
@@ -68,6 +77,80 @@ async def test_workflows_in_both_modes(served: Served, cairn: Cairn) -> None:
         assert await other.workflows.delete("wf_0") is None
         with pytest.raises(WorkflowNotFoundError):
             await other.workflows.get("wf_0")
+
+
+def version(cairn: Cairn, **fields: Any) -> str:
+    nodes: list[NodeFields] = [{"node_id": "plan", "llm_model": "small", "memory": {"a": 1}}, {"node_id": "do"}]
+    return cairn.versions.create("wf_1", dsl=HOSTILE, workflow={"name": "One"}, nodes=nodes, **fields).id
+
+
+def test_versions_keep_their_dsl(cairn: Cairn) -> None:
+    version_id = version(cairn, operation="init")
+    assert version(cairn, operation="init") == version_id
+    assert cairn.versions.exists(version_id)
+    assert not cairn.versions.exists("another")
+    assert cairn.versions.dsl(version_id) == HOSTILE
+    read = cairn.versions.get(version_id, include=["dsl"])
+    assert (read.dsl, read.workflow_id, read.parents_unknown) == (HOSTILE, "wf_1", False)
+    assert cairn.versions.get(version_id).dsl is None
+    kept = cairn.versions.create("wf_1", id=version_id, dsl=HOSTILE, on_existing="keep")
+    child = cairn.versions.create("wf_1", id="child", dsl={"n": 1}, operation="mutation", parent1_id=kept.id)
+    assert [one.id for one in cairn.versions.list(parent_id=version_id)] == [child.id]
+    assert {one.id for one in cairn.versions.list_of("wf_1")} == {version_id, "child"}
+    assert cairn.versions.latest().id == cairn.versions.latest("wf_1").id == "child"
+    cairn.versions.set_io(version_id, HOSTILE)
+    assert cairn.versions.io(version_id) == HOSTILE
+    with pytest.raises(VersionNotFoundError):
+        cairn.versions.get("another")
+
+
+def test_an_invocation_from_queue_to_end(cairn: Cairn) -> None:
+    version_id = version(cairn)
+    made = cairn.invocations.create(id="inv/1", version_id=version_id, status="queued", input=HOSTILE)
+    assert (made.status, made.input, made.started_at) == ("queued", None, None)
+    started_at = datetime(2026, 1, 5, 10, 0, 0, 123456, tzinfo=UTC)
+    assert cairn.invocations.start("inv/1", started_at=started_at).started_at == started_at
+    assert cairn.invocations.heartbeat("inv/1").cancel_requested_at is None
+    assert cairn.invocations.cancel("inv/1").cancel_requested_at is not None
+    cost = Decimal("12345678901234567890.123456789012345678")
+    ended = cairn.invocations.end("inv/1", status="completed", output=HOSTILE, usd_cost=cost, include=["output"])
+    assert (ended.output, ended.usd_cost, ended.status) == (HOSTILE, cost, "completed")
+    assert cairn.invocations.get("inv/1", include=["input"]).input == HOSTILE
+    assert cairn.invocations.patch("inv/1", fitness_score=0.82, metadata={"w": "x"}).fitness_score == 0.82
+    with pytest.raises(ConflictError) as caught:
+        cairn.invocations.end("inv/1", status="failed")
+    assert caught.value.facts["current_status"] == "completed"
+    found = cairn.invocations.list(
+        status=["completed", "failed"], min_usd_cost=cost, has_fitness_score=True, metadata={"w": "x"},
+        started_after=started_at, workflow_id="wf_1", sort="usd_cost", include=["input", "output"],
+    )  # fmt: skip
+    assert [(one.id, one.input, one.output) for one in found] == [("inv/1", HOSTILE, HOSTILE)]
+    assert cairn.invocations.summary(status="completed")["usd_cost"]["sum"] == cost
+    assert (
+        cairn.invocations.cancel(cairn.invocations.create(version_id=version_id).id, force=True).status == "cancelled"
+    )
+    cairn.invocations.delete("inv/1")
+    assert len(list(cairn.invocations.list())) == 1
+
+
+async def test_a_batch_is_all_or_nothing(served: Served, cairn: Cairn) -> None:
+    batch = cairn.batch()
+    batch.versions.create("wf_1", id="v1", dsl=HOSTILE, workflow={})
+    made = batch.invocations.create(id="inv_1", version_id="v1", input=HOSTILE)
+    read = batch.invocations.get("inv_1", include=["input"])
+    listed = batch.invocations.list(include=["input"])
+    batch.send()
+    assert made.result().status == "running"
+    assert made.result().etag is not None
+    assert read.result().input == listed.result().items[0].input == HOSTILE
+    async with AsyncCairn(served.url, key=served.key) as other:
+        refused = other.batch()
+        refused.invocations.create(id="inv_2", version_id="v1")
+        refused.invocations.create(id="inv_3", version_id="none")
+        with pytest.raises(VersionNotFoundError) as caught:
+            await refused.send()
+        assert caught.value.facts["index"] == 1
+        assert [one.id async for one in other.invocations.list()] == ["inv_1"]
 
 
 def test_one_key_is_one_effect(cairn: Cairn) -> None:
