@@ -91,9 +91,9 @@ class Invocations(Resource[M]):
         return Call("GET", path("invocations", "summary"), one(Record), query(conditions))
 
     @endpoint
-    def trace(self, invocation_id: str) -> Call[Trace]:
-        """The whole record of an invocation, with every payload once."""
-        return Call("GET", path("invocations", invocation_id, "trace"), one(Trace))
+    def trace(self, invocation_id: str, *, limit: int | None = None) -> Call[Trace]:
+        """The whole record of an invocation, with every payload once; at most `limit` nodes and messages."""
+        return Call("GET", path("invocations", invocation_id, "trace"), one(Trace), query({"limit": limit}))
 
     @endpoint
     def trace_metrics(self, invocation_id: str) -> Call[Record]:

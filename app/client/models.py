@@ -209,10 +209,19 @@ class TraceNode(NodeInvocation):
     messages_out: list[str]
 
 
+class TraceRest(Record):
+    """What a trace leaves out: cursors for the lists of nodes and messages, ids of nodes with more actions."""
+
+    nodes: str | None
+    actions: list[str]
+    messages: str | None
+
+
 class Trace(Record):
-    """The whole record of one invocation: every payload once, nodes in start order."""
+    """The whole record of one invocation: every payload once, nodes in start order. `more` says what is left out."""
 
     invocation: Invocation
     version: Version
     nodes: list[TraceNode]
     messages: list[Message]
+    more: TraceRest | None

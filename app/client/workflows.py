@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
 from app.client.bodies import NodeFields, Paging, Payload, VersionFields, VersionFilter, WorkflowFields, WorkflowFilter
-from app.client.call import Call, Page, exact, one, page_of, path, query
+from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
 from app.client.models import Job, NodeVersion, Version, Workflow
@@ -120,6 +120,11 @@ class Nodes(Resource[M]):
     def record(self, version_id: str, **fields: Unpack[NodeFields]) -> Call[NodeVersion]:
         """Record a node's configuration: the same is a replay, another is the node's next revision."""
         return Call("POST", path("versions", version_id, "nodes"), one(NodeVersion), body=dump(fields))
+
+    @endpoint
+    def record_many(self, version_id: str, items: Sequence[NodeFields]) -> Call[Sequence[NodeVersion]]:
+        """Record the configurations of many nodes, all or none."""
+        return Call("POST", path("versions", version_id, "nodes"), items_of(NodeVersion), body=dump({"items": items}))
 
     @listing
     def list(self, version_id: str, **paging: Unpack[Paging]) -> Call[Page[NodeVersion]]:

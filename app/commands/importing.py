@@ -27,7 +27,7 @@ def _group() -> None:
 
 @app.command(epilog="Example: cairn import trajectory runs/*.traj")
 def trajectory(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="SWE-agent .traj files.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="SWE-agent .traj files.", show_default=False)],
     url: Url = DEFAULT_URL,
     key: Key = None,
     tenant: Tenant = None,

@@ -15,6 +15,7 @@ from app.client import Cairn, Json
 from app.client.models import Action, Invocation, Message, Trace, TraceNode
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, told_plainly
 
+PIPE_COLUMNS = 200_000  # What is not a terminal has no edge to wrap at; above the most that one line can hold.
 STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
 
 
@@ -28,7 +29,8 @@ def show(
     """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs."""
     with told_plainly(url), Cairn(url, key=key, tenant=tenant) as cairn:
         trace = cairn.invocations.trace(invocation)
-    Console(soft_wrap=True).print(tree_of(trace, chars))
+    console = Console()
+    console.print(tree_of(trace, chars), width=console.width if console.is_terminal else PIPE_COLUMNS)
 
 
 def tree_of(trace: Trace, chars: int) -> Tree:
@@ -53,6 +55,8 @@ def tree_of(trace: Trace, chars: int) -> Tree:
         for message in messages.values():
             rest.add(_message_line(message, "·", chars))
     _add_payload(tree, "output", trace.invocation.output, chars)
+    if trace.more and (trace.more.nodes or trace.more.actions or trace.more.messages):
+        tree.add(_line(("the record is longer than one trace shows", "yellow")))
     return tree
 
 

@@ -24,7 +24,7 @@ TRACE = Trace(
 
 def printed(chars: int) -> list[str]:
     into = io.StringIO()
-    Console(file=into, soft_wrap=True, width=200).print(tree_of(TRACE, chars))
+    Console(file=into, width=200).print(tree_of(TRACE, chars))
     return [line.rstrip() for line in into.getvalue().splitlines()]
 
 

@@ -15,13 +15,14 @@ from app.client import (
     ForbiddenError,
     InvalidInputError,
     Json,
+    NodeVersionMissingError,
     PreconditionFailedError,
     UnauthenticatedError,
     UnreachableError,
     VersionNotFoundError,
     WorkflowNotFoundError,
 )
-from app.client.bodies import NodeFields
+from app.client.bodies import ActionFields, MessageFields, NodeFields
 from tests.conftest import ADMIN_KEY
 from tests.e2e.conftest import Served
 
@@ -29,15 +30,16 @@ HOSTILE = Json(r'{"b": [1.0, 1e400, "cut \ud83d \u0000"],  "a": 9223372036854775
 
 
 def test_tenants_and_keys(served: Served, cairn: Cairn) -> None:
+    beta = f"{served.tenant}-beta"
     with Cairn(served.url, key=ADMIN_KEY) as operator:
-        assert operator.tenants.ensure("beta", name="Beta").id == "beta"
-        assert operator.tenants.patch("beta", metadata={"plan": "free"}).name == "Beta"
-        assert {tenant.id for tenant in operator.tenants.list()} == {"acme", "beta"}
-        operator.tenants.set_limits("beta", {})
-        assert dict(operator.tenants.limits("beta")) == {}
+        assert operator.tenants.ensure(beta, name="Beta").id == beta
+        assert operator.tenants.patch(beta, metadata={"plan": "free"}).name == "Beta"
+        assert {tenant.id for tenant in operator.tenants.list()} >= {served.tenant, beta}
+        operator.tenants.set_limits(beta, {})
+        assert dict(operator.tenants.limits(beta)) == {}
         with pytest.raises(InvalidInputError, match="tenant_required"):
             operator.workflows.get("wf_1")
-        assert list(operator.using(tenant="beta").workflows.list()) == []
+        assert list(operator.using(tenant=beta).workflows.list()) == []
     made = cairn.api_keys.create("reader", ["workflows:read"])
     assert made.key is not None
     with Cairn(served.url, key=made.key) as reader:
@@ -131,6 +133,63 @@ def test_an_invocation_from_queue_to_end(cairn: Cairn) -> None:
     )
     cairn.invocations.delete("inv/1")
     assert len(list(cairn.invocations.list())) == 1
+
+
+def test_nodes_of_a_version_and_their_memory(cairn: Cairn) -> None:
+    version_id = version(cairn)
+    assert cairn.nodes.record(version_id, node_id="plan", llm_model="large", tools=["bash"]).revision == 2
+    many = cairn.nodes.record_many(version_id, [{"node_id": "plan", "llm_model": "large"}, {"node_id": "sum"}])
+    assert [(one.node_id, one.revision) for one in many] == [("plan", 3), ("sum", 1)]
+    assert len(list(cairn.nodes.list(version_id, limit=2))) == 5
+    assert {one.revision for one in cairn.nodes.search(llm_model="large", node_id="plan")} == {2, 3}
+    cairn.nodes.set_memory(version_id, "plan", {"a": 1, "b": 2})
+    read = cairn.nodes.memory(version_id, "plan")
+    assert dict(read) == {"a": 1, "b": 2}
+    merged = cairn.using(if_match=read.etag).nodes.merge_memory(version_id, "plan", {"a": None, "c": 3})
+    assert dict(merged) == {"b": 2, "c": 3}
+    with pytest.raises(PreconditionFailedError):
+        cairn.using(if_match=read.etag).nodes.set_memory(version_id, "plan", {})
+
+
+async def test_what_ran_reads_back_as_a_trace(served: Served, cairn: Cairn) -> None:
+    invocation_id = cairn.invocations.create(id="inv/1", version_id=version(cairn), input=HOSTILE).id
+    nodes, messages = cairn.node_invocations, cairn.messages
+    with pytest.raises(NodeVersionMissingError):
+        nodes.start(invocation_id, node_id="stranger")
+    nodes.start(invocation_id, id="n/1", node_id="plan", model="small")
+    assert nodes.record_action(invocation_id, "n/1", id="a0", tool="ls", duration_ms=Decimal("1.5")).duration_ms == 1.5
+    calls: list[ActionFields] = [{"id": "a1", "tool": "bash", "input": HOSTILE}, {"id": "a2", "tool": "cat"}]
+    kept = nodes.record_actions(invocation_id, "n/1", calls, include=["input"])
+    assert [(one.id, one.input) for one in kept] == [("a1", HOSTILE), ("a2", None)]
+    assert [one.tool for one in nodes.actions(invocation_id, "n/1")] == ["ls", "bash", "cat"]
+    cost = Decimal("0.000000000000000001")
+    ended = nodes.end(
+        invocation_id, "n/1", status="failed", output=HOSTILE, usd_cost=cost, error={"message": "no"}, summary="s",
+        include=["output"],
+    )  # fmt: skip
+    assert (ended.output, ended.usd_cost, ended.status) == (HOSTILE, cost, "failed")
+    assert nodes.get(invocation_id, "n/1", include=["output"]).output == HOSTILE
+    assert [one.id for one in nodes.list(invocation_id)] == [one.id for one in nodes.search(status="failed")] == ["n/1"]
+    assert [one.summary for one in nodes.summaries(invocation_id, node_id="plan")] == ["s"]
+    messages.record(invocation_id, id="m0", seq=0, role="user", payload=HOSTILE, to_node_id="plan")
+    async with AsyncCairn(served.url, key=served.key) as other:
+        many: list[MessageFields] = [{"id": f"m{n}", "seq": n, "role": "data", "payload": n} for n in (1, 2)]
+        assert [one.id for one in await other.messages.record_many(invocation_id, many)] == ["m1", "m2"]
+        listed = other.messages.list(invocation_id, role=["data"], after_seq=1, include=["payload"])
+        assert [one.payload async for one in listed] == [Json("2")]
+    assert messages.patch(invocation_id, "m0", target_node_invocation_id="n/1").target_node_invocation_id == "n/1"
+    assert messages.get(invocation_id, "m0", include=["payload"]).payload == HOSTILE
+    trace = cairn.invocations.trace(invocation_id)
+    assert (trace.invocation.input, trace.version.dsl) == (HOSTILE, HOSTILE)
+    assert [(one.id, one.output, one.messages_in) for one in trace.nodes] == [("n/1", HOSTILE, ["m0"])]
+    assert [one.input for one in trace.nodes[0].actions] == [None, HOSTILE, None]
+    assert trace.nodes[0].node_version is not None
+    assert trace.nodes[0].node_version.llm_model == "small"
+    assert [one.payload for one in trace.messages] == [HOSTILE, Json("1"), Json("2")]
+    rest = cairn.invocations.trace(invocation_id, limit=1).more
+    assert rest is not None
+    assert rest.messages is not None
+    assert cairn.invocations.trace_metrics(invocation_id)["usd_cost"] == cost
 
 
 async def test_a_batch_is_all_or_nothing(served: Served, cairn: Cairn) -> None:
