@@ -74,7 +74,7 @@ class Ground:
 
     def tenant_key(self, tenant_id: str) -> str:
         """A key of a tenant, which is made where it is missing."""
-        return _tenant_key(self.server.url, self.admin_key, tenant_id)
+        return new_key(self.server.url, self.admin_key, tenant_id)
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def standing(folder: Path = FOLDER, rows: int = 1_000_000) -> Iterator[Ground]:
         settings = Settings(_env_file=None, database=database, auth={"admin_key": admin_key})
         migrate(settings.database, report=lambda _line: None)
         with service_process(servers.postgres_url, admin_key) as server:
-            key = _tenant_key(server.url, admin_key, TENANT)
+            key = new_key(server.url, admin_key, TENANT)
             ground = Ground(settings, server, key, admin_key, rows)
             _arrange(ground)
             yield ground
@@ -121,7 +121,8 @@ def post(url: str, path: str, body: Any, method: str = "POST", **headers: str) -
         return json.loads(answer.read())
 
 
-def _tenant_key(url: str, admin_key: str, tenant_id: str) -> str:
+def new_key(url: str, admin_key: str, tenant_id: str) -> str:
+    """A key of a tenant, which is made where it is missing."""
     operator = {"Authorization": f"Bearer {admin_key}"}
     post(url, f"/v1/tenants/{tenant_id}", {}, "PUT", **operator)
     scopes = ["admin", "*:read", "*:write"]

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from pydantic_core import CoreSchema, core_schema
 
 from app.errors import InvalidInput, MalformedRequest, invalid
+from app.http.large import NestsDeeper, skip
 
 _SPACE = re.compile(r"[ \t\n\r]*").match
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
@@ -32,6 +33,7 @@ _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _STRINGS_AND_COLONS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*(:?)', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
+LARGE_BYTES = 64 * 1024
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
 
@@ -234,20 +236,22 @@ def read_body(
     Raises `MalformedRequest` (400) where the text is not JSON, or an object of the envelope names a member twice;
     `InvalidInput` (422) where it is no object or nests deeper than `nesting_max` within a payload.
     """
-    check_utf8(body)
-    deep = nests_deeper(body, nesting_max)
-    if deep and nests_deeper(body, nesting_max + _ENVELOPE_LEVELS):
-        raise MalformedRequest(f"The body nests deeper than {nesting_max} levels.", limit=nesting_max)
-    return _Cutter(body, nesting_max if deep else 0).document(plan_for(model, other))
+    return _cutter(body, nesting_max).document(plan_for(model, other))
 
 
 def read_payload(body: bytes, nesting_max: int = 512) -> Verbatim:
     """A body that is one opaque payload. Raises `MalformedRequest`, or `InvalidInput` where it nests too deep."""
+    return _cutter(body, nesting_max).whole()
+
+
+def _cutter(body: bytes, nesting_max: int) -> _Cutter:
     check_utf8(body)
+    if len(body) > LARGE_BYTES:
+        return _LargeCutter(body, nesting_max)
     deep = nests_deeper(body, nesting_max)
     if deep and nests_deeper(body, nesting_max + _ENVELOPE_LEVELS):
         raise MalformedRequest(f"The body nests deeper than {nesting_max} levels.", limit=nesting_max)
-    return _Cutter(body, nesting_max if deep else 0).whole()
+    return _Cutter(body, nesting_max if deep else 0)
 
 
 def check_utf8(body: bytes) -> None:
@@ -371,7 +375,7 @@ class _Cutter:
                 return found, position
 
     def slice(self, start: int, end: int, pointer: str) -> Verbatim:
-        taken = Verbatim(self.body[start:end])
+        taken = Verbatim(memoryview(self.body)[start:end])
         if self.nesting_max and nests_deeper(taken, self.nesting_max):
             raise InvalidInput(
                 f"{pointer} nests deeper than {self.nesting_max} levels.",
@@ -403,3 +407,21 @@ class _Cutter:
             if isinstance(error, json.JSONDecodeError):
                 raise self.broken(start) from None
             raise invalid("", "holds an integer of too many digits") from None
+
+
+class _LargeCutter(_Cutter):
+    """The same over a body so large that what it skips must not be built."""
+
+    def value_end(self, start: int) -> int:
+        try:
+            return skip(self.body, start, self.nesting_max)
+        except NestsDeeper:
+            message = f"must not nest deeper than {self.nesting_max} levels"
+            raise InvalidInput(
+                f"A value nests deeper than {self.nesting_max} levels.", errors=[{"pointer": "", "message": message}]
+            ) from None
+        except ValueError:
+            raise self.broken(start) from None
+
+    def slice(self, start: int, end: int, pointer: str) -> Verbatim:
+        return Verbatim(memoryview(self.body)[start:end])

@@ -1,0 +1,84 @@
+"""One API process: its memory while idle, and while the largest payloads pass through it, in and out."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from benchmarks.ground import new_key, post, service_process
+from benchmarks.process import Server, forget_peak, peak_bytes, resident_bytes
+from tests.conftest import ADMIN_KEY
+
+MIB = 1024 * 1024
+IDLE_MAX = 200 * MIB
+# The body, the payload cut from it, and what the driver builds of it; the rest is the process's own noise.
+TIMES_MAX = 4.5
+SIZE = 64 * MIB - 1024
+SMALL = b'{"k":1,"s":"\\n","e":[]}'
+PAYLOADS = {
+    "one string": b'"' + b"x" * SIZE + b'"',
+    "a string with an emoji": b'"' + b"x" * SIZE + "😀".encode() + b'"',
+    "many small values and half an emoji": b'["\\ud83d",' + b",".join([SMALL] * (SIZE // (len(SMALL) + 1))) + b"]",
+}
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A service process of its own, and a key of a tenant with one running invocation."""
+
+    server: Server
+    key: str
+
+    def send(self, path: str, body: bytes) -> bytes:
+        """What a POST answers; it must succeed."""
+        return self._ask(urllib.request.Request(self.server.url + path, body, {"Content-Type": "application/json"}))
+
+    def read(self, path: str) -> bytes:
+        """What a GET answers."""
+        return self._ask(urllib.request.Request(self.server.url + path))
+
+    def _ask(self, request: urllib.request.Request) -> bytes:
+        request.add_header("Authorization", f"Bearer {self.key}")
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            content: bytes = answer.read()
+        return content
+
+
+@pytest.fixture(scope="module")
+def alone(clone: Callable[[], Awaitable[str]]) -> Iterator[Alone]:
+    """Started for this file, so that no other test's memory is measured."""
+    with service_process(asyncio.run(_made(clone)), ADMIN_KEY) as server:
+        key = new_key(server.url, ADMIN_KEY, "large")
+        post(
+            server.url, "/v1/workflows/w/versions", {"id": "v", "dsl": 1, "operation": "init", "workflow": {}},
+            Authorization=f"Bearer {key}",
+        )  # fmt: skip
+        post(server.url, "/v1/invocations", {"id": "i", "version_id": "v"}, Authorization=f"Bearer {key}")
+        yield Alone(server, key)
+
+
+async def _made(clone: Callable[[], Awaitable[str]]) -> str:
+    return await clone()
+
+
+def test_an_idle_api_process_needs_less_than_200_mib(alone: Alone) -> None:
+    assert resident_bytes(alone.server.pid) < IDLE_MAX
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_a_payload_as_large_as_a_body_may_be_needs_about_four_times_its_size(alone: Alone, kind: str) -> None:
+    payload, pid, name = PAYLOADS[kind], alone.server.pid, kind.replace(" ", "-")
+    bound = TIMES_MAX * len(payload)
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    alone.send("/v1/invocations/i/messages", b'{"id":"%s","role":"data","payload":%s}' % (name.encode(), payload))
+    assert peak_bytes(pid) - before < bound
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    read = alone.read(f"/v1/invocations/i/messages/{name}")
+    assert peak_bytes(pid) - before < bound
+    assert payload in read
