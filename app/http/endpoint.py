@@ -21,11 +21,12 @@ from app.db.integrity import KeyKept, is_retryable
 from app.errors import AppError, InvalidInput, MalformedRequest, PreconditionFailed, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
+from app.http.cutting import read_body, read_payload
 from app.http.fields import Body, Query
 from app.http.including import Including
 from app.http.openapi import responses_of
 from app.http.problems import rejected
-from app.http.verbatim import Verbatim, read_body, read_payload
+from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
 TRIES = 4

@@ -9,8 +9,8 @@ from app.db.database import Answer, Reader
 from app.db.page import Listing, Sort
 from app.db.sql import Statement
 from app.errors import MalformedRequest, invalid
+from app.http.cutting import read_payload
 from app.http.fields import JsonObject
-from app.http.verbatim import read_payload
 from app.invocations.schemas import InvocationFilter
 from app.invocations.store import INVOCATION
 

@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from app.errors import AppError, InvalidInput, MalformedRequest
-from app.http import verbatim
-from app.http.verbatim import JsonObject, Verbatim, nests_deeper, read_body, read_payload
+from app.http import cutting
+from app.http.cutting import nests_deeper, read_body, read_payload
+from app.http.verbatim import JsonObject, Verbatim
 from tests.http.json_texts import SPACE, VALUES
 
 NAMES = ("a", "payload", "é€", 'tab\tquote"')
 Cut = tuple[Any, str, Any]
 
 
-@pytest.fixture(autouse=True, scope="module", params=[verbatim.LARGE_BYTES, 0], ids=["as small", "as large"])
+@pytest.fixture(autouse=True, scope="module", params=[cutting.LARGE_BYTES, 0], ids=["as small", "as large"])
 def _each_way_to_cut(request: pytest.FixtureRequest) -> Iterator[None]:
     """Large bodies are cut without building what is skipped; everything here holds for both ways."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verbatim, "LARGE_BYTES", request.param)
+        patch.setattr(cutting, "LARGE_BYTES", request.param)
         yield
 
 
