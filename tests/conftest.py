@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -176,95 +168,3 @@ class Make:
         if "version_id" not in fields:
             fields["version_id"] = (await self.version())["id"]
         return await self.created("/v1/invocations", **fields)
-
-
-@dataclass
-class Serving:
-    """`cairn serve` as a process of its own, on a database of its own; the operator's key opens it."""
-
-    process: subprocess.Popen[bytes]
-    url: str
-    database_url: str
-    log: Path
-
-    def client(self, **headers: str) -> httpx.AsyncClient:
-        """A client of the operator, for the tenant `default`."""
-        headers.setdefault("authorization", f"Bearer {ADMIN_KEY}")
-        headers.setdefault("x-tenant-id", "default")
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30)
-
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 30) -> int:
-        """Send a signal and wait for the end; the exit status."""
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=seconds)
-
-    def __enter__(self) -> Serving:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(timeout=30)
-
-
-def free_address() -> int:
-    """A port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def serve(database_url: str, folder: Path, *arguments: str, wait: bool = True, **environment: str) -> Serving:
-    """Start `cairn serve` on a database, and wait for its first answer, at most 30 seconds.
-
-    Leave it with a `with` block: however the test ends, the process does too.
-    """
-    port, log = free_address(), folder / f"serve-{uuid.uuid4().hex[:8]}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--host", "127.0.0.1", "--port", str(port), *arguments],
-            env=command_environment(database_url, **environment),
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    started = Serving(process, f"http://127.0.0.1:{port}", database_url, log)
-    try:
-        if wait:
-            _await_answer(started)
-    except BaseException:
-        started.__exit__()
-        raise
-    return started
-
-
-def command_environment(database_url: str, **more: str) -> dict[str, str]:
-    """The environment of a command on a database: nothing of the caller's settings, and the operator's key."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CAIRN_")}
-    kept["PYTHONPATH"] = str(Path(__file__).parents[1])
-    return {**kept, "CAIRN_DATABASE__URL": database_url, "CAIRN_AUTH__ADMIN_KEY": ADMIN_KEY, **more}
-
-
-def _await_answer(started: Serving, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        assert started.process.poll() is None, started.log.read_text()
-        try:
-            if httpx.get(f"{started.url}/healthz", timeout=2).status_code == 200:
-                return
-        except httpx.TransportError:
-            started.process.poll()
-        time.sleep(0.05)  # between two looks at a process that is starting
-    raise AssertionError(f"It does not answer after {seconds} s: {started.log.read_text()}")
-
-
-@pytest.fixture
-async def serving(clone: Callable[[], Awaitable[str]], tmp_path: Path) -> AsyncIterator[Serving]:
-    """`cairn serve` on a database of this test alone, with the tenant `default`."""
-    with serve(await clone(), tmp_path) as started:
-        async with httpx.AsyncClient(
-            base_url=started.url, headers={"authorization": f"Bearer {ADMIN_KEY}"}
-        ) as operator:
-            assert (await operator.put("/v1/tenants/default", json={})).status_code == 201
-        yield started

@@ -78,9 +78,7 @@ async def job(client: httpx.AsyncClient, path: str) -> dict[str, Any]:
     return (await client.get(path)).json()
 
 
-async def test_all_below_goes_and_nothing_beside(
-    service: Service, client: httpx.AsyncClient, make: Make
-) -> None:
+async def test_all_below_goes_and_nothing_beside(service: Service, client: httpx.AsyncClient, make: Make) -> None:
     tenant = client.headers["x-test-tenant"]
     await record(make, "kept")
     before = await rows_of(service, tenant)
