@@ -77,7 +77,7 @@ openapi: .venv/installed-dev ## Refresh docs/openapi.json from the service
 	mv docs/openapi.json.new docs/openapi.json
 
 env: .venv/installed ## Refresh .env.example from the settings
-	$(BIN)/python -m app.settings_example > .env.example.new
+	$(BIN)/cairn settings > .env.example.new
 	mv .env.example.new .env.example
 
 lock: .venv/installed ## Resolve both locks again from pyproject.toml (UPGRADE=1 takes newer releases)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Literal, get_args, get_origin
@@ -68,7 +67,3 @@ def _default(field: FieldInfo) -> str:
             return default.get_secret_value()
         case _:
             return str(default)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(example())
