@@ -30,7 +30,9 @@ class DatabaseSettings(Group):
     pool_max: int = Field(16, ge=1, le=1000, description="Connections that each process may open.")
     acquire_seconds: float = Field(5, gt=0, le=60, description="Longest wait for a free connection; then 503.")
     statement_seconds: float = Field(30, gt=0, le=3600, description="Longest time that one statement may run.")
-    lock_seconds: float = Field(2, gt=0, le=60, description="Longest wait for a row lock; then 503 with Retry-After.")
+    lock_seconds: float = Field(
+        2, gt=0, le=60, description="Longest wait for a row lock, then 503; a migration's for a table, then a new try."
+    )
     idle_transaction_seconds: float = Field(
         15, gt=0, le=3600, description="PostgreSQL ends a session that idles inside a transaction for longer."
     )

@@ -17,8 +17,8 @@ def migrate(
 ) -> None:
     """Bring the database to the schema that this release needs.
 
-    One migrator works at a time; others wait for it. A migration gives up on a table that is in use after five
-    seconds, so that readers never wait longer, and tries again.
+    One migrator works at a time; others wait for it. A migration gives up on a table that is in use after
+    CAIRN_DATABASE__LOCK_SECONDS, so that readers never wait longer, and tries again.
     """
     settings = read_settings().database
     if check:

@@ -11,7 +11,6 @@ from typing import Any
 
 import asyncpg
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from alembic import command
@@ -19,8 +18,8 @@ from app.db.revision import MigrationRefused
 from app.settings import DatabaseSettings
 
 LOCK = 0x6361_6972_6E  # "cairn"
-LOCK_SECONDS = 5
 STATEMENT_SECONDS = 3600
+_NO_EXTENSION = frozenset({"0A000", "58P01", "42501"})
 TRIES = 5
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,30 +31,31 @@ def config() -> Config:
     return found
 
 
-def expected_revision() -> str:
-    """The revision that this code needs."""
-    head = ScriptDirectory.from_config(config()).get_current_head()
-    assert head is not None
-    return head
+def migrate(
+    settings: DatabaseSettings,
+    revision: str = "head",
+    *,
+    report: Callable[[str], None] = print,
+    chosen: Config | None = None,
+) -> None:
+    """Upgrade the database, by this code's migrations or those of another configuration.
 
-
-def migrate(settings: DatabaseSettings, revision: str = "head", *, report: Callable[[str], None] = print) -> None:
-    """Upgrade the database. Gives up on a lock after five seconds, so readers never stall longer, and tries again.
-
-    Raises `MigrationRefused` when the lock of another migrator, or of a long transaction, outlasts every try.
+    Gives up on a table in use after `lock_seconds`, so that readers never stall longer, and tries again a bounded
+    number of times. Raises `MigrationRefused` when another migrator, or a long transaction, outlasts every try, and
+    where the server lacks pgvector.
     """
-    chosen = config()
+    chosen = chosen or config()
     chosen.attributes.update(database_settings=settings, report=report)
     for attempt in range(TRIES):
         try:
             command.upgrade(chosen, revision)
-            break
+            asyncio.run(rebuild_invalid_indexes(settings, report=report))
+            return
         except Exception as error:
             if attempt == TRIES - 1 or not _lock_refused(error):
                 raise _refusal(error) from error
             report(f"A table is in use; trying again ({attempt + 2} of {TRIES}).")
-            time.sleep(2**attempt)
-    asyncio.run(rebuild_invalid_indexes(settings, report=report))
+            time.sleep(settings.lock_seconds * 2**attempt)
 
 
 def downgrade(settings: DatabaseSettings, revision: str) -> None:
@@ -65,14 +65,23 @@ def downgrade(settings: DatabaseSettings, revision: str) -> None:
     command.downgrade(chosen, revision)
 
 
+def _state(error: BaseException) -> str | None:
+    found: str | None = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return found
+
+
 def _lock_refused(error: BaseException) -> bool:
-    cause = getattr(error, "orig", error)
-    return getattr(cause, "sqlstate", None) == "55P03"
+    return _state(error) == "55P03"
 
 
 def _refusal(error: Exception) -> Exception:
     if _lock_refused(error):
         return MigrationRefused("A transaction holds a table that the migration changes; end it and run this again.")
+    if _state(error) in _NO_EXTENSION and "CREATE EXTENSION" in str(getattr(error, "statement", "")):
+        return MigrationRefused(
+            "This PostgreSQL lacks the extension vector (pgvector), or its role may not create it: install it, or have"
+            " a superuser run CREATE EXTENSION vector in the database, and run this again."
+        )
     return error
 
 
@@ -92,7 +101,7 @@ async def migrating(settings: DatabaseSettings, *, report: Callable[[str], None]
             connect_args={
                 "server_settings": {
                     "application_name": "cairn-migrate",
-                    "lock_timeout": str(LOCK_SECONDS * 1000),
+                    "lock_timeout": _milliseconds(settings.lock_seconds),
                     "statement_timeout": str(STATEMENT_SECONDS * 1000),
                     "timezone": "UTC",
                 }
@@ -128,16 +137,24 @@ async def _lock(keeper: asyncpg.Connection, wait_seconds: float, report: Callabl
         await asyncio.sleep(0.25)
 
 
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
+
+
 def direct_url(settings: DatabaseSettings) -> str:
     """The URL without a pooler between, as asyncpg wants it."""
     return (settings.direct_url or settings.url).get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
 
 
 async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callable[[str], None]) -> list[str]:
-    """Rebuild indexes that a killed concurrent build left invalid. Gives their names."""
+    """Rebuild indexes that an interrupted concurrent build left invalid. Gives their names.
+
+    A build whose migrator was killed may still run in its session; then the wait for its table is bounded.
+    """
     keeper = await _connect(direct_url(settings))
     try:
         await _lock(keeper, settings.migration_wait_seconds, report)
+        await keeper.execute(f"SET lock_timeout = {_milliseconds(settings.lock_seconds)}")
         found = await keeper.fetch(
             "SELECT c.oid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
             " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace"

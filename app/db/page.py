@@ -173,7 +173,7 @@ def _decode(cursor: str | None, digest: str) -> tuple[str | None, str | None, st
         return None, None, "start"
     try:
         found, key, last_id = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise BadCursor("The cursor is damaged; start again without one.") from None
     if found != digest or not isinstance(last_id, str) or not isinstance(key, str | None) or not _text(key, last_id):
         raise BadCursor("The cursor belongs to another list, filter or order; start again without one.")
