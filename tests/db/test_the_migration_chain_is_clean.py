@@ -27,7 +27,8 @@ STATUSES = {
 }
 OPEN = {"queued", "running"}
 LEFT = """
-SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'S', 'v', 'i')
+SELECT relname AS name FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'S', 'v', 'i')
 UNION ALL
 SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
   AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_proc.oid AND deptype = 'e')

@@ -130,9 +130,14 @@ async def _true(value: bool) -> bool:
     return value
 
 
+def start_builder(url: str) -> subprocess.Popen[bytes]:
+    """A migrator at its index build."""
+    return subprocess.Popen([sys.executable, "-c", BUILDER, url], env={"PYTHONPATH": str(ROOT)})
+
+
 async def killed_builder(url: str, connection: asyncpg.Connection) -> int:
     """A migrator that was killed in the middle of an index build: the pid of the session that it left behind."""
-    builder = subprocess.Popen([sys.executable, "-c", BUILDER, url], env={"PYTHONPATH": str(ROOT)})
+    builder = start_builder(url)
 
     async def building() -> int | None:
         assert builder.poll() is None
