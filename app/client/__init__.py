@@ -4,6 +4,7 @@ from app.client.clients import AsyncBatch, AsyncCairn, Batch, Cairn
 from app.client.errors import (
     CairnError,
     ConflictError,
+    CursorExpiredError,
     DatasetRecordNotFoundError,
     ForbiddenError,
     InvalidInputError,
@@ -30,6 +31,7 @@ __all__ = [
     "Cairn",
     "CairnError",
     "ConflictError",
+    "CursorExpiredError",
     "DatasetRecordNotFoundError",
     "ForbiddenError",
     "InvalidInputError",

@@ -101,6 +101,10 @@ class StaleAttemptError(ConflictError):
     """Another attempt owns the submission that this write was made for."""
 
 
+class CursorExpiredError(PersistenceError):
+    """Events after this cursor are no longer all kept (410); `facts` names the earliest cursor that works."""
+
+
 class PreconditionFailedError(PersistenceError):
     """The row has changed since the `ETag` that was named (412)."""
 
@@ -123,6 +127,7 @@ _BY_STATUS: dict[int, type[PersistenceError]] = {
     403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
+    410: CursorExpiredError,
     412: PreconditionFailedError,
     413: InvalidInputError,
     422: InvalidInputError,

@@ -41,7 +41,9 @@ class Job(Record):
     counts: dict[str, Any] | None
     report: Any
     error: Any
+    cancel_requested_at: datetime | None
     created_at: datetime
+    started_at: datetime | None
     ended_at: datetime | None
 
 
@@ -52,8 +54,11 @@ class Event(Record):
     type: str
     subject_type: str
     subject_id: str
+    subject_parent_id: str | None
     occurred_at: datetime
-    data: Any
+    position: int
+    data: Record
+    gone: bool | None
 
 
 class Workflow(Record):

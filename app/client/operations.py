@@ -22,6 +22,13 @@ class TenantFields(TypedDict, total=False):
     metadata: Mapping[str, Any]
 
 
+class JobFilter(Paging, total=False):
+    """Which jobs to list."""
+
+    kind: str
+    state: str
+
+
 class EventFilter(TypedDict, total=False):
     """Which events to read."""
 
@@ -101,9 +108,9 @@ class Jobs(Resource[M]):
         return Call("GET", path("jobs", job_id), one(Job))
 
     @listing
-    def list(self, **paging: Unpack[Paging]) -> Call[Page[Job]]:
-        """The tenant's jobs."""
-        return Call("GET", path("jobs"), page_of(Job), query(paging))
+    def list(self, **filters: Unpack[JobFilter]) -> Call[Page[Job]]:
+        """The tenant's jobs, the newest first."""
+        return Call("GET", path("jobs"), page_of(Job), query(filters))
 
     @endpoint
     def cancel(self, job_id: str) -> Call[Job]:
@@ -134,6 +141,6 @@ class Service(Resource[M]):
         return Call("GET", path("schema"), one(Record))
 
     @listing
-    def schema_decisions(self, **paging: Unpack[Paging]) -> Call[Page[Record]]:
+    def schema_decisions(self) -> Call[Page[Record]]:
         """Why the schema is as it is."""
-        return Call("GET", path("schema", "decisions"), page_of(Record), query(paging))
+        return Call("GET", path("schema", "decisions"), page_of(Record))

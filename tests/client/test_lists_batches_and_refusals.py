@@ -13,6 +13,7 @@ from app.client import (
     Cairn,
     CairnError,
     ConflictError,
+    CursorExpiredError,
     DatasetRecordNotFoundError,
     ForbiddenError,
     InvalidInputError,
@@ -79,7 +80,7 @@ async def test_events_are_followed_from_a_cursor_without_a_gap(server: ScriptedS
     server.otherwise = feed_of_three
     with Cairn(server.url) as cairn:
         followed = cairn.follow_events(poll_seconds=0.001, quiet_max_seconds=0.0)
-        assert [(event.id, event.data) for event in followed] == [(f"e{n}", {"n": n}) for n in range(3)]
+        assert [(event.id, dict(event.data)) for event in followed] == [(f"e{n}", {"n": n}) for n in range(3)]
         assert [event.id for event in cairn.events.list(after="1")] == ["e1", "e2"]
     async with AsyncCairn(server.url) as cairn:
         found = [event.id async for event in cairn.follow_events(poll_seconds=0.001, quiet_max_seconds=0.0, after="2")]
@@ -137,6 +138,7 @@ async def test_a_refused_batch_tells_which_operation_and_settles_nothing(server:
         (403, "forbidden", ForbiddenError),
         (409, "version_conflict", ConflictError),
         (409, "stale_attempt", StaleAttemptError),
+        (410, "cursor_expired", CursorExpiredError),
         (412, "precondition_failed", PreconditionFailedError),
         (500, "persistence_error", PersistenceError),
     ],

@@ -34,7 +34,7 @@ def served_url(clone: Callable[[], Awaitable[str]]) -> Iterator[str]:
     async def new_database() -> str:
         return await clone()
 
-    app = create_app(settings_for(asyncio.run(new_database())))
+    app = create_app(settings_for(asyncio.run(new_database()), background={"enabled": True}))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -23,6 +23,7 @@ from app.client import (
     WorkflowNotFoundError,
 )
 from app.client.bodies import ActionFields, MessageFields, NodeFields
+from app.client.models import Event
 from tests.conftest import ADMIN_KEY
 from tests.e2e.conftest import Served
 
@@ -94,7 +95,7 @@ def test_versions_keep_their_dsl(cairn: Cairn) -> None:
     assert cairn.versions.dsl(version_id) == HOSTILE
     read = cairn.versions.get(version_id, include=["dsl"])
     assert (read.dsl, read.workflow_id, read.parents_unknown) == (HOSTILE, "wf_1", False)
-    assert cairn.versions.get(version_id).dsl is None
+    assert [one.dsl for one in cairn.versions.list()] == [None]
     kept = cairn.versions.create("wf_1", id=version_id, dsl=HOSTILE, on_existing="keep")
     child = cairn.versions.create("wf_1", id="child", dsl={"n": 1}, operation="mutation", parent1_id=kept.id)
     assert [one.id for one in cairn.versions.list(parent_id=version_id)] == [child.id]
@@ -190,6 +191,50 @@ async def test_what_ran_reads_back_as_a_trace(served: Served, cairn: Cairn) -> N
     assert rest is not None
     assert rest.messages is not None
     assert cairn.invocations.trace_metrics(invocation_id)["usd_cost"] == cost
+
+
+async def test_events_tell_what_happened_in_order(served: Served, cairn: Cairn) -> None:
+    invocation_id = cairn.invocations.create(version_id=version(cairn), input=HOSTILE).id
+    cairn.invocations.end(invocation_id, status="completed")
+    events: list[Event] = []
+    for event in cairn.follow_events(poll_seconds=0.02, quiet_max_seconds=30, include=["dsl", "input"]):
+        events.append(event)
+        if event.type == "invocation.ended":
+            break
+    assert [one.position for one in events] == list(range(1, len(events) + 1))
+    told = {one.type: one for one in events}
+    assert told["version.created"].data.raw("dsl") == told["invocation.started"].data.raw("input") == HOSTILE
+    assert told["invocation.ended"].subject_id == told["invocation.ended"].data["id"] == invocation_id
+    page = cairn.events.list(type=["invocation.ended"]).page()
+    assert [one.id for one in page.items] == [events[-1].id]
+    async with AsyncCairn(served.url, key=served.key) as other:
+        await other.invocations.create(version_id=told["version.created"].subject_id)
+        assert page.next_cursor is not None
+        later = other.follow_events(poll_seconds=0.02, quiet_max_seconds=30, after=page.next_cursor)
+        assert (await anext(later)).type == "invocation.started"
+
+
+def test_deleting_all_of_a_workflow_is_a_job(cairn: Cairn) -> None:
+    version_id = version(cairn)
+    with pytest.raises(ConflictError):
+        cairn.workflows.delete("wf_1")
+    job = cairn.workflows.delete("wf_1", cascade=True)
+    assert job is not None
+    assert job.kind == "workflow.delete"
+    for event in cairn.follow_events(poll_seconds=0.02, quiet_max_seconds=30):
+        if event.type == "workflow.deleted":
+            break
+    assert not cairn.versions.exists(version_id)
+    assert [one.id for one in cairn.jobs.list(kind="workflow.delete", state="completed")] == [job.id]
+    with pytest.raises(ConflictError):
+        cairn.jobs.cancel(job.id)
+
+
+def test_the_service_tells_of_itself(cairn: Cairn) -> None:
+    assert cairn.service.capabilities()["api"] == "v1"
+    schema = cairn.service.schema()
+    assert schema["current"] == schema["expected"]
+    assert all("id" in decision for decision in cairn.service.schema_decisions())
 
 
 async def test_a_batch_is_all_or_nothing(served: Served, cairn: Cairn) -> None:
