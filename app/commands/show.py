@@ -129,7 +129,8 @@ def _or_dash(count: int | None) -> str:
 
 
 def _cut(payload: Json | None, chars: int) -> str:
-    text = "" if payload is None else payload.text
+    """The beginning of a payload on one line, its runs of white space shown as one blank."""
+    text = " ".join(("" if payload is None else payload.text).split())
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 

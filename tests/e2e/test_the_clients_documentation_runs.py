@@ -1,0 +1,24 @@
+"""The examples of docs/client.md run as they are printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from app.client import Cairn
+from tests.e2e.conftest import Served
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
+
+
+def test_the_examples_run(served: Served, cairn: Cairn) -> None:
+    story, _lists, batch = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert 'Cairn("http://127.0.0.1:8000", key="ck_…")' in story
+    exec(story.replace("http://127.0.0.1:8000", served.url).replace("ck_…", served.key), {})
+    version = cairn.versions.latest("wf_triage", include=["dsl"])
+    assert version.dsl is not None
+    assert version.dsl.text == '{"nodes": ["plan", "search"], "temperature": 1.0}'
+    cairn.invocations.create(id="inv_7", version_id=version.id)
+    cairn.node_invocations.start("inv_7", id="n1", node_id="plan")
+    exec(batch, {"cairn": cairn})
+    assert {one.status for one in cairn.invocations.list()} == {"completed"}
