@@ -1,5 +1,6 @@
 """What an operator deploys with is judged by the tools that know those files best."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from tests.shape.compose import ROOT, services
 
 BIN = Path(sys.executable).parent
@@ -57,3 +59,15 @@ def test_the_image_runs_as_nobody_in_particular() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER ")] == ["USER 10001:10001"]
     assert lines[-1] == 'CMD ["cairn", "serve"]'
+
+
+def test_each_variable_of_a_container_is_a_setting() -> None:
+    known = set(re.findall(r"^# (CAIRN_\w+)=", (ROOT / ".env.example").read_text(), re.M))
+    used = set(services()["api"]["environment"]) | set(re.findall(r"CAIRN_\w+", (ROOT / "Dockerfile").read_text()))
+    assert used - known == set()
+
+
+def test_a_container_is_killed_only_after_the_service_has_had_its_grace() -> None:
+    grace = Settings.model_fields["http"].get_default(call_default_factory=True).grace_seconds
+    for name in ("api", "worker"):
+        assert int(services()[name]["stop_grace_period"].removesuffix("s")) > grace
