@@ -16,8 +16,18 @@ PAYLOADS: dict[str, bytes] = {
     "spacing": b'{ "a" :\t[ 1 ,\n2 ] }',
     "deep": b"[" * 512 + b"]" * 512,
     "not_ascii": '{"é€😀":"\\u00e9"}'.encode(),
+    "not_ascii_raw": '"日本語 \U0001f600 \u007f\u2028"'.encode(),
     "empty": b'""',
+    "empty_containers": b'[{},[],{ },[ ],""]',
     "false": b"false",
+    "null": b"null",
+    "bare_float_one": b"1.0",
+    "minus_zero": b"-0",
+    "minus_zeros": b"[-0,-0.0,-0e0,0E+0]",
+    "long_digits": b"0." + b"1234567890" * 600,
+    "long_integer": b"[" + b"9" * 6000 + b"]",
+    "escapes": b'"\\/\\u002F\\b\\f\\n\\r\\t\\\\\\""',
+    "looks_like_ours": b'{"items":[],"next_cursor":null,"input":1}',
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 from starlette.types import Message
@@ -11,7 +11,7 @@ from starlette.types import Message
 from app.db.database import Answer
 from app.errors import AppError, InvalidInput, MalformedRequest, invalid
 from app.http.call import MUTATING, Call
-from app.http.endpoint import Routes
+from app.http.endpoint import Endpoint, Routes
 from app.http.fields import Body, Text, Verbatim
 
 routes = Routes("batch")
@@ -26,9 +26,18 @@ class Operation(Body):
     headers: dict[Text, Text] | None = None
     body: Verbatim | None = None
 
+    def sent(self, endpoint: Endpoint) -> bytes:
+        """The body as bytes; a null is a body only where any JSON is one."""
+        if self.body is None:
+            return b"null" if endpoint.takes_payload and "body" in self.given() else b""
+        return bytes(self.body)
+
 
 class Batch(Body):
     """The operations, in order. They may refer only to ids that the client chose."""
+
+    # A payload may use all of its own depth inside the body of an operation; there it is measured again.
+    levels_around: ClassVar[int] = 8
 
     operations: Annotated[list[Operation], Field(min_length=1)]
 
@@ -102,7 +111,7 @@ async def _one(call: Call, index: int, operation: Operation) -> Answer:
     inner = Call(scope, _nothing)
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
     mutating = operation.method in MUTATING
-    inner.raw_body = b"" if operation.body is None else bytes(operation.body)
+    inner.raw_body = operation.sent(endpoint)
     inner.writer, inner.reader = call.writer, call.reader
     answer = await endpoint.perform(inner, values)
     answer = await endpoint.completed(inner, values, answer, call.writer if mutating else call.reader)

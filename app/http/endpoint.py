@@ -214,7 +214,7 @@ class Endpoint(APIRoute):
         model = self.body_model
         assert model is not None
         self._check_type(call)
-        raw, nesting_max = call.raw_body, call.ground.settings.nesting_max
+        raw, nesting_max = call.raw_body, call.ground.settings.nesting_max + model.levels_around
         if not raw and self.body_optional:
             cut: dict[str, Any] = {}
         elif len(raw) > THREAD_BYTES:

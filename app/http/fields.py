@@ -6,9 +6,19 @@ import math
 import re
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from typing import Annotated, Any
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from app.http.verbatim import JsonObject, JsonValue, Verbatim
 
@@ -19,6 +29,7 @@ ID_BYTES_MAX = 255
 RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup", "query", "claim-next", "restore"})
 INTEGER_MAX = 2**53 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?").fullmatch
 _MONEY = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _MONEY_STEP = Decimal(1).scaleb(-18)
@@ -29,6 +40,7 @@ class Body(BaseModel):
     """A request body: strict, closed to unknown members, frozen."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+    levels_around: ClassVar[int] = 0
 
     def given(self) -> set[str]:
         """The names of the members that the client sent."""
@@ -36,9 +48,30 @@ class Body(BaseModel):
 
 
 class Query(BaseModel):
-    """The query parameters of a route: closed to unknown names; values are read from text."""
+    """The query parameters of a route: closed to unknown names; values are read from text, as JSON writes them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_json(cls, value: Any, info: ValidationInfo) -> Any:
+        spelling, message = _spelling(cls, info.field_name or "")
+        if isinstance(value, str) and spelling is not None and not spelling.fullmatch(value):
+            raise ValueError(message)
+        return value
+
+
+@lru_cache(maxsize=1024)
+def _spelling(model: type[BaseModel], name: str) -> tuple[re.Pattern[str] | None, str]:
+    """How a parameter is to be written: pydantic alone would read ` 1`, `1_0` and `yes` too."""
+    annotation = model.model_fields[name].annotation
+    kinds = {part for part in (annotation, *get_args(annotation)) if isinstance(part, type)}
+    kinds |= {get_args(part)[0] for part in get_args(annotation) if get_origin(part) is Annotated}
+    if bool in kinds:
+        return re.compile("true|false"), "must be true or false"
+    if int in kinds:
+        return re.compile("-?(0|[1-9][0-9]*)"), "must be an integer"
+    return None, ""
 
 
 def _id(value: str) -> str:
@@ -55,9 +88,13 @@ def _instant(value: Any) -> datetime:
     if not isinstance(value, str) or not _INSTANT(value):
         raise ValueError("must be an RFC 3339 instant with an offset, such as 2026-01-05T10:00:00Z")
     try:
-        return datetime.fromisoformat(value.upper()).astimezone(UTC)
+        instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("must be an instant between the years 1 and 9999 in UTC") from None
+    # To the driver the very first and last instants mean minus infinity and infinity.
+    if instant in (_FIRST, _LAST):
+        raise ValueError("must be an instant within the years 1 to 9999 in UTC, their very ends excepted")
+    return instant
 
 
 def _money(value: Any) -> Decimal:
@@ -91,7 +128,7 @@ def _score(value: Any) -> float:
 
 def _query_score(value: Any) -> float:
     try:
-        return _score(Decimal(value) if isinstance(value, str) else value)
+        return _score(Decimal(value) if isinstance(value, str) and _DECIMAL(value) else value)
     except InvalidOperation:
         raise ValueError("must be a number") from None
 
