@@ -20,7 +20,16 @@ QUIET = ("uvicorn.error", "uvicorn.asgi", "httpx", "httpcore", "alembic")
 
 
 class _Handler(logging.StreamHandler[Any]):
-    """The one handler of ours, so that a second call finds it again."""
+    """The one handler of ours, so that a second call finds it again; it writes to what standard error is now."""
+
+    @property
+    def stream(self) -> Any:
+        """Standard error."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _stream: Any) -> None:
+        """Nothing else can be chosen."""
 
 
 def configure_logs(settings: LogSettings, *, quiet_servers: bool = False) -> None:
@@ -38,7 +47,7 @@ def configure_logs(settings: LogSettings, *, quiet_servers: bool = False) -> Non
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.level)),
         cache_logger_on_first_use=False,
     )
-    handler = _Handler(sys.stderr)
+    handler = _Handler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=_SHARED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from app import __version__
@@ -86,11 +86,12 @@ async def background(settings: Settings, database: Database, metrics: Metrics, k
         await keys.record_use()
 
 
-async def work(settings: Settings, until: asyncio.Event) -> None:
+async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], None]) -> None:
     """`cairn worker`: the background jobs without the API, until told to stop. Raises as `opened`."""
     database = await opened(settings)
     try:
         async with background(settings, database, Metrics(), Keys(database, settings.auth)):
+            on_ready()
             await until.wait()
     finally:
         await database.close()

@@ -8,12 +8,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-import asyncpg
-
 from app.db.database import Database
-from app.db.revision import Revision, revision_of
+from app.db.probe import Probe
+from app.db.revision import Revision
 from app.db.sql import Statement
-from app.errors import Unavailable
 from app.settings import DatabaseSettings
 from app.tenants import store
 from app.tenants.keys import digest, new_key
@@ -34,17 +32,11 @@ _LISTED = Statement(
 
 async def revision(settings: DatabaseSettings) -> Revision:
     """The schema revision of the database of the settings. Raises `Unavailable` when it does not answer."""
-    url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+    probe = Probe(settings)
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
-    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise Unavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."
-        ) from error
-    try:
-        return await revision_of(connection)
+        return (await probe.look(CONNECT_SECONDS)).revision
     finally:
-        await connection.close(timeout=5)
+        await probe.close()
 
 
 async def require_schema(settings: DatabaseSettings) -> None:

@@ -30,5 +30,4 @@ async def _work(settings: Settings) -> None:
     until = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, until.set)
-    typer.echo("Cairn's background jobs are running.", err=True)
-    await work(settings, until)
+    await work(settings, until, lambda: typer.echo("Cairn's background jobs are running.", err=True))

@@ -37,7 +37,9 @@ class Probe:
                 return await self._ask()
         except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             self._drop()
-            raise Unavailable(f"PostgreSQL does not answer ({type(error).__name__}).") from error
+            raise Unavailable(
+                f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."
+            ) from error
 
     async def _ask(self) -> Health:
         if self._connection is None or self._connection.is_closed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from app.db.database import Answer
-from app.errors import AppError, PersistenceError
+from app.errors import AppError, PersistenceError, Unavailable
 from app.http.body import Disconnected, receive_body
 from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
@@ -27,6 +28,7 @@ from app.http.router import Router
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
 DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
+STOPPED = "The service stopped before it had the answer; send this again, under the same Idempotency-Key."
 _OPEN = Caller(None, None, frozenset())
 log = structlog.get_logger("cairn.http")
 
@@ -91,6 +93,10 @@ class Service(FastAPI):
                 await answer(scope, receive, outlet.send)
         except Disconnected:
             return 499, route
+        except asyncio.CancelledError:
+            # The server cuts off what outlasts its grace; the client is told, and the task ends here.
+            if not outlet.started:
+                await outlet.problem(Unavailable(STOPPED, retry_after_seconds=5), raw_path)
         except Exception as error:
             refusal = (
                 error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")

@@ -1,0 +1,93 @@
+"""`cairn dev` as a person runs it: one command, one Ctrl-C, and the data is there again."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.api_process import Command
+from tests.waiting import until
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+@contextmanager
+def dev(folder: Path, *arguments: str) -> Iterator[Command]:
+    """`cairn dev` on a free port, ready; gone when the block ends."""
+    started = Command("dev", "--folder", str(folder), "--port", "0", *arguments, url=NOWHERE)
+    try:
+        until(lambda: is_ready(started), "cairn dev", 90)
+        yield started
+        assert "Traceback" not in started.output()
+    finally:
+        if started.process.poll() is None:
+            started.send(signal.SIGTERM)
+            started.wait(30)
+        started.close()
+
+
+def is_ready(started: Command) -> bool:
+    assert started.process.poll() is None, started.output()
+    return "Ctrl-C stops everything" in started.output()
+
+
+def first_request(said: str) -> str:
+    """The command that it prints for pasting."""
+    found = re.search(r"^curl (?:.*\\\n)*.*", said, re.MULTILINE)
+    assert found is not None, said
+    return found[0]
+
+
+def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_again(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder with spaces"
+    keys = []
+    for _ in range(2):
+        with dev(folder) as started:
+            request = first_request(started.output())
+            pasted = subprocess.run(["bash", "-c", request], capture_output=True, text=True, timeout=30, check=False)
+            assert (pasted.returncode, '"id":"first"' in pasted.stdout) == (0, True), pasted.stderr
+            keys += re.findall(r"Bearer (\S+)'", request)
+            url = re.search(r"http://[\d.]+:\d+", request)
+            assert url is not None
+            assert httpx.get(f"{url[0]}/readyz").json()["status"] == "ready"
+            assert httpx.get(f"{url[0]}/docs").status_code == 200
+            begun = time.monotonic()
+            started.send(signal.SIGINT)
+            assert started.wait(20) == 0
+            assert time.monotonic() - begun < 10
+            assert started.output().rstrip().endswith("Stopped.")
+    assert len(set(keys)) == 1
+    assert stat.S_IMODE((folder / "development-key").stat().st_mode) == 0o600
+
+
+def test_a_part_that_ends_by_itself_ends_everything_and_is_named_and_nothing_ephemeral_is_kept(tmp_path: Path) -> None:
+    with dev(tmp_path / "var", "--ephemeral") as started:
+        children = psutil.Process(started.process.pid).children(recursive=True)
+        next(child for child in children if "nats" in child.name()).kill()
+        assert started.wait(20) == 1
+        assert "NATS ended by itself" in started.output()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_is_one_sentence_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        refused = Command("dev", "--folder", str(tmp_path / "var"), "--port", port, url=NOWHERE)
+        try:
+            assert refused.wait() == 1
+            assert refused.output().strip().startswith(f"Port {port} of 127.0.0.1 is taken")
+        finally:
+            refused.close()
+    assert list(tmp_path.iterdir()) == []

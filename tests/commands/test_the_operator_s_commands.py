@@ -1,0 +1,151 @@
+"""`cairn migrate`, `keys`, `doctor` and every command's help, run inside the test's process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import asyncpg
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.commands.root import app
+from app.db.migrate import expected_revision
+from app.db.revision import revisions
+from app.embedded import Servers
+from app.tenants.keys import digest
+from tests.conftest import database_url
+
+ALEMBIC = Path(__file__).parents[2] / "alembic" / "versions"
+COMMANDS = (
+    "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
+    "import trajectory", "show",
+)  # fmt: skip
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+class Cairn:
+    """The command line on one database."""
+
+    def __init__(self, url: str, **settings: str) -> None:
+        self.environment = {"CAIRN_DATABASE__URL": url, "COLUMNS": "160"}
+        self.environment |= {f"CAIRN_{name.upper()}": value for name, value in settings.items()}
+
+    def run(self, *arguments: str) -> Result:
+        """Carry a command out."""
+        return CliRunner().invoke(app, arguments, env=self.environment)
+
+    def does(self, *arguments: str) -> str:
+        """What a command says that succeeds."""
+        ended = self.run(*arguments)
+        assert ended.exit_code == 0, ended.output
+        return ended.output
+
+    def refuses(self, *arguments: str) -> str:
+        """The one sentence with which a command ends."""
+        ended = self.run(*arguments)
+        assert ended.exit_code == 1, ended.output
+        assert len(ended.output.strip().splitlines()) == 1, ended.output
+        return ended.output
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a .env file."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def empty(servers: Servers) -> str:
+    """A database without a schema."""
+    name = f"empty_{time.monotonic_ns()}"
+    asyncio.run(do(database_url(servers, "postgres"), f"CREATE DATABASE {name}"))
+    return database_url(servers, name)
+
+
+@pytest.fixture
+def migrated(clone: Callable[[], Awaitable[str]]) -> str:
+    """A database with the schema."""
+
+    async def cloned() -> str:
+        return await clone()
+
+    return asyncio.run(cloned())
+
+
+async def do(url: str, sql: str) -> list[asyncpg.Record]:
+    """Runs SQL on a database."""
+    connection = await asyncpg.connect(url)
+    try:
+        return list(await connection.fetch(sql))
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name: str) -> None:
+    told = Cairn(NOWHERE).does(*name.split(), "--help")
+    assert "Example: " in told
+    assert f"cairn {name.split(maxsplit=1)[0]}" in told
+
+
+def test_the_revisions_read_from_the_files_are_alembic_s_own() -> None:
+    assert revisions()[-1] == expected_revision()
+    assert len(revisions()) == len(list(ALEMBIC.glob("*.py")))
+
+
+def test_migrate_brings_an_empty_database_to_the_schema_and_then_has_nothing_to_do(empty: str) -> None:
+    cairn = Cairn(empty)
+    assert "no schema yet" in cairn.refuses("migrate", "--check")
+    assert f"from nothing to {revisions()[-1]}" in cairn.does("migrate")
+    assert "as needed" in cairn.does("migrate", "--check")
+    assert "Nothing to do" in cairn.does("migrate")
+
+
+def test_a_database_that_is_away_is_one_sentence() -> None:
+    for arguments in (("migrate",), ("keys", "list"), ("worker",), ("serve", "--port", "0")):
+        assert "correct CAIRN_DATABASE__URL" in Cairn(NOWHERE).refuses(*arguments)
+
+
+def test_a_setting_out_of_its_bounds_is_named() -> None:
+    assert "CAIRN_HTTP__GRACE_SECONDS" in Cairn(NOWHERE, http__grace_seconds="0").refuses("serve")
+
+
+def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None:
+    cairn = Cairn(migrated)
+    assert "add --create-tenant" in cairn.refuses("keys", "create", "--tenant", "acme")
+    assert "is no scope" in cairn.refuses("keys", "create", "--scope", "everything")
+    assert "is no tenant id" in cairn.refuses("keys", "create", "--tenant", "A b")
+    made = cairn.run("keys", "create", "--tenant", "acme", "--create-tenant", "--name", "w", "--scope", "*:read")
+    key, key_id = made.stdout.strip(), re.search(r"key_\w+", made.stderr)
+    assert key_id is not None
+    stored = asyncio.run(do(migrated, "SELECT id, key_hash, scopes FROM api_keys"))
+    assert [(row["id"], row["key_hash"], row["scopes"]) for row in stored] == [(key_id[0], digest(key), ["*:read"])]
+    listed = cairn.does("keys", "list")
+    assert key_id[0] in listed
+    assert key not in listed
+    assert "Revoked" in cairn.does("keys", "revoke", key_id[0], "--tenant", "acme")
+    assert "revoked" in cairn.does("keys", "list", "--tenant", "acme")
+    assert "no such key" in cairn.refuses("keys", "revoke", "key_x")
+
+
+def test_doctor_finds_what_is_wrong_and_what_to_do(migrated: str, empty: str, servers: Servers) -> None:
+    parts = {"redis__url": servers.redis_url, "nats__url": servers.nats_url}
+    well = Cairn(migrated, **parts).does("doctor")
+    assert re.search(r"NATS +ok", well)
+    assert "wrong" not in well
+    behind = Cairn(empty).run("doctor")
+    assert behind.exit_code == 1
+    assert re.search(r"schema +wrong +The database has no schema yet.*cairn migrate", behind.output)
+    asyncio.run(do(migrated, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'ix_outbox_number'::regclass"))
+    ill = Cairn(migrated, database__session_settings="false", nats__url="nats://127.0.0.1:1").run("doctor")
+    assert ill.exit_code == 1
+    assert re.search(r"indexes +wrong .*ix_outbox_number", ill.output)
+    assert re.search(r"time-outs +wrong .*statement_timeout", ill.output)
+    assert re.search(r"NATS +wrong .*CAIRN_NATS__URL", ill.output)
+    away = Cairn(NOWHERE).run("doctor")
+    assert away.exit_code == 1
+    assert re.search(r"PostgreSQL +wrong .*CAIRN_DATABASE__URL", away.output)
