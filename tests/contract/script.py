@@ -1,0 +1,155 @@
+"""One line for each route: a call that works for the tenant that owns its ids, and what another tenant then sees.
+
+A new route needs its line here; the walk over the OpenAPI document fails without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+# In every text and payload of the owner: it must never be in an answer to anybody else.
+SECRET = "9c41-owner-only"
+COST = "0.7123456789"
+VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
+
+# gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
+# operator: 403 or 404 for every tenant's key. open: the same for everyone.
+Sees = Literal["gone", "list", "own", "operator", "open"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A route, the call of its owner, and what another tenant sees when it makes the same call."""
+
+    route: str
+    sees: Sees
+    body: Any = None
+    query: str = ""
+    ids: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        """The method of the route."""
+        return self.route.partition(" ")[0]
+
+    def path(self, ids: dict[str, str]) -> str:
+        """The path with the ids of the owner."""
+        return self.route.partition(" ")[2].format(**{**ids, **self.ids}) + self.query
+
+    async def call(self, client: httpx.AsyncClient, ids: dict[str, str]) -> httpx.Response:
+        """Make the call."""
+        return await client.request(self.method, self.path(ids), json=self.body, headers=self.headers)
+
+
+SCRIPT = [
+    Line("PUT /v1/tenants/{tenant_id}", "operator", {"name": SECRET}),
+    Line("GET /v1/tenants/{tenant_id}", "gone"),
+    Line("PATCH /v1/tenants/{tenant_id}", "operator", {"name": SECRET}),
+    Line("GET /v1/tenants", "list"),
+    Line("GET /v1/tenants/{tenant_id}/limits", "gone"),
+    Line("PUT /v1/tenants/{tenant_id}/limits", "operator", {"burst": 1000, "requests_per_second": 1000}),
+    Line("POST /v1/api-keys", "own", {"id": "made", "name": SECRET, "scopes": ["workflows:read"]}),
+    Line("GET /v1/api-keys", "list"),
+    Line("POST /v1/api-keys/{key_id}/rotate", "gone"),
+    Line("DELETE /v1/api-keys/{key_id}", "gone"),
+    Line("POST /v1/workflows", "own", {"id": "made", "name": SECRET}),
+    Line("PUT /v1/workflows/{workflow_id}", "own", {"name": SECRET}),
+    Line("GET /v1/workflows/{workflow_id}", "gone"),
+    Line("GET /v1/workflows", "list"),
+    Line("PATCH /v1/workflows/{workflow_id}", "gone", {"description": SECRET}),
+    Line("DELETE /v1/workflows/{workflow_id}", "gone", ids={"workflow_id": "empty"}),
+    Line("POST /v1/workflows/{workflow_id}/versions", "gone", {**VERSION, "id": "made"}),
+    Line("GET /v1/versions/latest", "gone"),
+    Line("GET /v1/versions/{version_id}", "gone", query="?include=dsl"),
+    Line("GET /v1/versions/{version_id}/dsl", "gone"),
+    Line("GET /v1/versions", "list", query="?workflow_id=w&include=dsl"),
+    Line("GET /v1/workflows/{workflow_id}/versions", "gone"),
+    Line("GET /v1/workflows/{workflow_id}/versions/latest", "gone"),
+    Line("PUT /v1/versions/{version_id}/io", "gone", {"of": SECRET}),
+    Line("GET /v1/versions/{version_id}/io", "gone"),
+    Line("POST /v1/versions/{version_id}/nodes", "gone", {"node_id": "m", "system_prompt": SECRET}),
+    Line("GET /v1/versions/{version_id}/nodes", "gone"),
+    Line("GET /v1/node-versions", "list", query="?node_id=n"),
+    Line("PUT /v1/versions/{version_id}/nodes/{node_id}/memory", "gone", {"of": SECRET}),
+    Line("PATCH /v1/versions/{version_id}/nodes/{node_id}/memory", "gone", {"more": SECRET}),
+    Line("GET /v1/versions/{version_id}/nodes/{node_id}/memory", "gone"),
+    Line("POST /v1/invocations", "gone", {"id": "made", "version_id": "v", "input": SECRET}),
+    Line("GET /v1/invocations", "list", query="?version_id=v&include=input,output&count=exact"),
+    Line("GET /v1/invocations/summary", "list", query="?version_id=v"),
+    Line("GET /v1/invocations/{invocation_id}", "gone", query="?include=input"),
+    Line("PATCH /v1/invocations/{invocation_id}", "gone", {"feedback": SECRET}),
+    Line("POST /v1/invocations/{invocation_id}/start", "gone", {}, ids={"invocation_id": "queued"}),
+    Line("POST /v1/invocations/{invocation_id}/heartbeat", "gone"),
+    Line("POST /v1/invocations/{invocation_id}/cancel", "gone", {}),
+    Line("POST /v1/invocations/{invocation_id}/end", "gone", {"status": "failed"}, ids={"invocation_id": "ending"}),
+    Line("DELETE /v1/invocations/{invocation_id}", "gone", ids={"invocation_id": "ended"}),
+    Line("POST /v1/invocations/{invocation_id}/nodes", "gone", {"id": "made", "node_id": "n", "summary": SECRET}),
+    Line("GET /v1/invocations/{invocation_id}/nodes/{node_invocation_id}", "gone"),
+    Line("GET /v1/invocations/{invocation_id}/nodes", "gone"),
+    Line("GET /v1/invocations/{invocation_id}/summaries", "gone"),
+    Line("GET /v1/node-invocations", "list", query="?version_id=v&include=output"),
+    Line("POST /v1/invocations/{invocation_id}/nodes/{node_invocation_id}/actions", "gone", {"tool": SECRET}),
+    Line("GET /v1/invocations/{invocation_id}/nodes/{node_invocation_id}/actions", "gone"),
+    Line("POST /v1/invocations/{invocation_id}/nodes/{node_invocation_id}/end", "gone", {"status": "completed"}),
+    Line("POST /v1/invocations/{invocation_id}/messages", "gone", {"items": [{"role": "r", "payload": SECRET}]}),
+    Line("GET /v1/invocations/{invocation_id}/messages", "gone", query="?include=payload"),
+    Line("GET /v1/invocations/{invocation_id}/messages/{message_id}", "gone"),
+    Line("PATCH /v1/invocations/{invocation_id}/messages/{message_id}", "gone", {"target_node_invocation_id": "ni"}),
+    Line("GET /v1/invocations/{invocation_id}/trace", "gone"),
+    Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
+    Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
+    Line("GET /v1/events", "list", query="?include=dsl,input,output"),
+    Line("GET /v1/jobs", "list"),
+    Line("GET /v1/jobs/{job_id}", "gone"),
+    Line("POST /v1/jobs/{job_id}/cancel", "gone"),
+    Line("GET /healthz", "open"),
+    Line("GET /readyz", "open"),
+    Line("GET /metrics", "open"),
+    Line("GET /v1/capabilities", "open"),
+    Line("GET /v1/schema", "open"),
+    Line("GET /v1/schema/decisions", "open"),
+    Line("GET /problems", "open"),
+    Line("GET /problems/{code}", "open", ids={"code": "not_found"}),
+]
+
+
+async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
+    """What the lines refer to, made as the client's own; gives the ids."""
+
+    async def made(method: str, path: str, body: Any = None) -> httpx.Response:
+        answer = await client.request(method, path, json=body)
+        assert answer.status_code in (200, 201, 202), f"{method} {path}: {answer.text}"
+        return answer
+
+    workflow = {"name": SECRET, "metadata": {"of": SECRET}}
+    for workflow_id in ("w", "empty", "doomed"):
+        await made("PUT", f"/v1/workflows/{workflow_id}", workflow)
+    await made("POST", "/v1/workflows/w/versions", {**VERSION, "id": "v", "commit_message": SECRET})
+    await made("PUT", "/v1/versions/v/io", {"of": SECRET})
+    await made("PUT", "/v1/versions/v/nodes/n/memory", {"of": SECRET})
+    invocation = {"version_id": "v", "input": {"of": SECRET}, "feedback": SECRET, "usd_cost": COST}
+    for invocation_id in ("i", "ending", "ended"):
+        await made("POST", "/v1/invocations", {**invocation, "id": invocation_id})
+    await made("POST", "/v1/invocations", {**invocation, "id": "queued", "status": "queued"})
+    await made("POST", "/v1/invocations/ended/end", {"status": "completed", "output": SECRET})
+    node = {"id": "ni", "node_id": "n", "summary": SECRET, "usd_cost": COST}
+    await made("POST", "/v1/invocations/i/nodes", node)
+    await made("POST", "/v1/invocations/i/nodes/ni/actions", {"id": "a", "tool": SECRET, "input": SECRET})
+    await made("POST", "/v1/invocations/i/messages", {"id": "m", "role": "r", "payload": SECRET})
+    await made("POST", "/v1/api-keys", {"id": "k", "name": SECRET, "scopes": ["workflows:read"]})
+    job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
+    return {
+        "tenant_id": tenant_id,
+        "workflow_id": "w",
+        "version_id": "v",
+        "node_id": "n",
+        "invocation_id": "i",
+        "node_invocation_id": "ni",
+        "message_id": "m",
+        "key_id": "k",
+        "job_id": job.json()["id"],
+    }
