@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from app import __version__
 from app.background.cascade import delete_workflow
@@ -107,6 +107,12 @@ async def opened(settings: Settings, name: str = "cairn") -> Database:
     return await Database.open(settings.database, name=name)
 
 
+async def flush(send_the_rest: Callable[[], None]) -> None:
+    """Send what traces remain, a bounded time; a collector that is away holds nothing up."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.to_thread(send_the_rest), 1)
+
+
 def parts_of(settings: Settings) -> Parts:
     """The servers that the service stands on; one that no setting names is embedded."""
     others: dict[str, Part | None] = {"redis": None, "nats": None}
@@ -160,12 +166,13 @@ def create_app(settings: Settings | None = None) -> Service:
             parts = parts_of(chosen)
             stack.push_async_callback(parts.close)
             keys, metrics = Keys(database, chosen.auth), Metrics()
+            stack.callback(metrics.close)
             service.ground = Ground(database, chosen.http, metrics, service.paths, parts)
             service.authenticator = keys
             traced = tracer_for(chosen.tracing)
             if traced is not None:
                 service.tracer = traced[0]
-                stack.callback(traced[1])
+                stack.push_async_callback(flush, traced[1])
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
             if chosen.background.enabled:

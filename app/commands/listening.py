@@ -12,7 +12,7 @@ import uvicorn
 from app.commands.plainly import refuse
 from app.settings import Settings
 
-APPLICATION = "app.main:create_app"
+APPLICATION = "app.commands.application:application"
 # What remains of the grace for background jobs and connections once the last request is answered.
 CLOSING_SECONDS = 2
 

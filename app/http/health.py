@@ -14,6 +14,7 @@ from app.db.database import Answer
 from app.db.revision import revisions
 from app.db.shape import Shape, instant
 from app.db.sql import Statement
+from app.errors import Unavailable
 from app.http.call import Call
 from app.http.endpoint import Routes
 
@@ -23,6 +24,12 @@ ESSENTIAL = ("postgres", "schema")
 _DECISION = Shape("id", "revision_id", "title", "decision", "reason", instant("decided_at"))
 _DECISIONS = Statement(f"SELECT {_DECISION.json('t')} AS body FROM schema_decisions AS t ORDER BY t.id LIMIT 1000")
 _CURRENT = Statement("SELECT version_num FROM alembic_version")
+
+
+class NotReady(Unavailable):
+    """PostgreSQL does not answer, or its schema is not the one that this release needs; `components` tells which."""
+
+    code, title = "not_ready", "The service is not ready"
 
 
 class Alive(BaseModel):
@@ -45,7 +52,7 @@ class Component(BaseModel):
 class Ready(BaseModel):
     """Whether requests are served, and how each part is."""
 
-    status: Literal["ready", "degraded", "unready"]
+    status: Literal["ready", "degraded"]
     components: dict[str, Component]
 
 
@@ -94,7 +101,7 @@ async def alive(call: Call) -> Answer:  # noqa: ARG001 - as every route
     return _json(200, {"status": "alive"})
 
 
-@routes.get("/readyz", scope="", open_to_all=True, response_model=Ready, responses={503: {"model": Ready}})
+@routes.get("/readyz", scope="", open_to_all=True, response_model=Ready, errors=(NotReady,))
 async def ready(call: Call) -> Answer:
     """Whether requests can be served, within two seconds.
 
@@ -102,11 +109,12 @@ async def ready(call: Call) -> Answer:
     service can do without makes it `degraded`.
     """
     states = await call.ground.parts.states()
-    status = "ready" if all(state.ok for state in states.values()) else "degraded"
-    if not all(states[name].ok for name in ESSENTIAL):
-        status = "unready"
     shown = {name: state.shown() for name, state in states.items()}
-    return _json(503 if status == "unready" else 200, {"status": status, "components": shown})
+    faults = [state.detail for name, state in states.items() if name in ESSENTIAL and not state.ok]
+    if faults:
+        raise NotReady(faults[0] or "PostgreSQL or its schema is not as needed.", components=shown)
+    status = "ready" if all(state.ok for state in states.values()) else "degraded"
+    return _json(200, {"status": status, "components": shown})
 
 
 @routes.get(

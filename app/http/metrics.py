@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 from app.db.database import Database
@@ -61,8 +63,11 @@ class Metrics:
             return generate_latest(registry)
         return generate_latest(self.registry)
 
+    def close(self) -> None:
+        """Take this process's own gauges out of the sum; what it counted stays."""
+        if self._shared():
+            multiprocess.mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
+
     @staticmethod
     def _shared() -> bool:
-        import os  # noqa: PLC0415 - only asked when scraped
-
         return "PROMETHEUS_MULTIPROC_DIR" in os.environ

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 import httpx
+import psutil
 import pytest
 
 from app.db.revision import SchemaRefused
@@ -175,3 +176,15 @@ async def test_several_api_processes_share_a_port_and_add_up_their_metrics(
         process.send(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, 20) == 0
         assert "Traceback" not in process.output()
+
+
+async def test_api_processes_do_not_outlive_the_one_that_started_them(clone: Callable[[], Awaitable[str]]) -> None:
+    with serving(await clone(), http__workers=2) as process:
+        async with httpx.AsyncClient(base_url=process.url) as client:
+            assert (await client.get("/healthz", timeout=60)).status_code == 200
+        family = psutil.Process(process.process.pid).children(recursive=True)
+        assert len(family) >= 2
+        process.send(signal.SIGKILL)
+        process.wait(20)
+        _, alive = await asyncio.to_thread(psutil.wait_procs, family, 20)
+        assert [child for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []

@@ -57,7 +57,7 @@ async def test_the_schema_of_another_release_makes_it_unready_and_says_what_to_d
         for revision, advice in (("0001", "run `cairn migrate`"), ("9999", "ahead of the code")):
             await fresh.ground.database.rows(Statement("UPDATE alembic_version SET version_num = :r"), r=revision)
             answer = await client.get("/readyz")
-            assert (answer.status_code, answer.json()["status"]) == (503, "unready")
+            assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
             assert advice in answer.json()["components"]["schema"]["detail"]
             assert (await client.get("/healthz")).json() == {"status": "alive"}
 

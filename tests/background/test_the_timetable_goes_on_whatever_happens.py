@@ -1,0 +1,158 @@
+"""The runner: bounded runs, failures that are counted and do not end it, and a prompt end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import httpx
+import pytest
+
+from app.background import runner as runners
+from app.background.housekeeping import purge_kept_answers
+from app.background.runner import Entry, Runner, drain
+from app.background.work import JobRunner
+from app.db.database import Database
+from app.db.sql import Statement
+from app.errors import Unavailable
+from app.http.metrics import Metrics
+from app.http.service import Service
+from app.main import KINDS, background, timetable
+from app.tenants.keys import Keys
+from tests.conftest import settings_for
+from tests.waiting import eventually
+
+
+def counted(metrics: Metrics, job: str, outcome: str) -> float:
+    return metrics.registry.get_sample_value("cairn_background_runs_total", {"job": job, "outcome": outcome}) or 0
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+async def test_a_job_that_fails_is_counted_and_tried_again_while_the_others_go_on(
+    service: Service, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "BACKOFF_SECONDS_MAX", 0.01)
+    runs = {"ill": 0, "well": 0}
+
+    async def ill(_database: Database, _limit: int) -> int:
+        runs["ill"] += 1
+        raise (Unavailable("The database is away.") if runs["ill"] % 2 else ZeroDivisionError("a defect"))
+
+    async def well(_database: Database, _limit: int) -> int:
+        runs["well"] += 1
+        return 0
+
+    running = Runner([Entry("ill", ill, 0.01), Entry("well", well, 0.01)], service.ground.database, metrics)
+    running.start()
+
+    async def both_ran() -> bool:
+        return runs["ill"] > 5 and runs["well"] > 5
+
+    await eventually(both_ran, "both jobs")
+    await running.stop()
+    assert counted(metrics, "ill", "failed") == runs["ill"]
+    assert counted(metrics, "well", "idle") == runs["well"]
+
+
+async def test_a_run_that_never_ends_is_cut_off_by_its_bound(
+    service: Service, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "RUN_SECONDS", 0.02)
+
+    async def hangs(_database: Database, _limit: int) -> int:
+        await asyncio.Event().wait()
+        return 1
+
+    running = Runner([Entry("hangs", hangs, 0.01)], service.ground.database, metrics)
+    running.start()
+
+    async def failed() -> bool:
+        return counted(metrics, "hangs", "failed") > 0
+
+    await eventually(failed, "the bound")
+    await running.stop()
+
+
+async def test_stopping_lets_a_short_run_end_and_cuts_off_a_long_one(
+    service: Service, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "STOP_SECONDS", 0.3)
+    begun, ended, let_go = asyncio.Event(), [], asyncio.Event()
+
+    async def short(_database: Database, _limit: int) -> int:
+        await let_go.wait()
+        ended.append("short")
+        return 0
+
+    async def long(database: Database, _limit: int) -> int:
+        begun.set()
+        await database.rows(Statement("SELECT pg_sleep(20)"))
+        ended.append("long")
+        return 0
+
+    running = Runner([Entry("short", short, 1), Entry("long", long, 1)], service.ground.database, metrics)
+    running.start()
+    await begun.wait()
+    started = time.monotonic()
+    asyncio.get_running_loop().call_later(0.05, let_go.set)
+    await running.stop()
+    assert time.monotonic() - started < 2
+    assert ended == ["short"]
+
+
+async def test_a_job_is_drained_until_it_finds_nothing() -> None:
+    left = [3, 2, 0]
+
+    async def job(_database: Database, _limit: int) -> int:
+        return left.pop(0)
+
+    assert await drain(job, None) == 5  # type: ignore[arg-type]
+
+
+async def test_kept_answers_leave_after_a_day_in_batches(service: Service, client: httpx.AsyncClient) -> None:
+    database, tenant = service.ground.database, client.headers["x-test-tenant"]
+    for n in range(5):
+        await client.put(f"/v1/workflows/w{n}", json={}, headers={"idempotency-key": f"k{n}"})
+    await database.rows(
+        Statement(
+            "UPDATE idempotency_keys SET created_at = clock_timestamp() - interval '25 hours'"
+            " WHERE tenant_id = :t AND key <> 'k0'"
+        ),
+        t=tenant,
+    )
+    assert await purge_kept_answers(database, 3) == 3
+    await drain(purge_kept_answers, database)
+    left = await database.rows(Statement("SELECT key FROM idempotency_keys WHERE tenant_id = :t"), t=tenant)
+    assert [row["key"] for row in left] == ["k0"]
+
+
+async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh: Service) -> None:
+    database, settings = fresh.ground.database, settings_for("postgresql://unused")
+    entries = timetable(settings, Metrics(), Keys(database, settings.auth), JobRunner(KINDS, 30))
+    assert len({entry.name for entry in entries}) == len(entries)
+    for entry in entries:
+        assert await entry.job(database, entry.limit) >= 0, entry.name
+        assert await drain(entry.job, database, entry.limit) == 0, entry.name
+
+
+async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) -> None:
+    database, metrics = fresh.ground.database, Metrics()
+    settings = settings_for("postgresql://unused")
+    async with background(settings, database, metrics, Keys(database, settings.auth)):
+        await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
+        await database.rows(
+            Statement(
+                "INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
+                " VALUES ('acme', 'workflow.created', 'workflow', 'w', '{}')"
+            )
+        )
+
+        async def sequenced() -> bool:
+            return bool(await database.rows(Statement("SELECT position FROM events LIMIT 1")))
+
+        await eventually(sequenced, "the event's position")
+    assert metrics.registry.get_sample_value("cairn_events_sequenced_total") == 1
