@@ -164,6 +164,24 @@ async def test_include_shows_the_subject_s_payload_byte_for_byte_or_says_that_it
     assert unknown.status_code == 422
 
 
+async def test_a_subject_within_an_invocation_is_found_by_both_its_ids(
+    service: Service, client: httpx.AsyncClient, make: Make
+) -> None:
+    """Node ids repeat from one invocation to the next."""
+    for n in range(2):
+        made = await make.invocation()
+        path = f"/v1/invocations/{made['id']}/nodes"
+        await make.created(path, id="n1", node_id="n")
+        ended = await client.post(f"{path}/n1/end", json={"status": "completed", "output": n})
+        assert ended.status_code == 200, ended.text
+    await positions(service)
+    found = (await events(client, type="node_invocation.ended", include="output,dsl"))["items"]
+    assert [(event["subject_id"], event["data"]["output"]) for event in found] == [("n1", 0), ("n1", 1)]
+    assert len({event["subject_parent_id"] for event in found}) == 2
+    versions = (await events(client, type="version.created", include="output,dsl"))["items"]
+    assert all("made" in event["data"]["dsl"] for event in versions)
+
+
 async def test_a_tenant_without_a_head_gets_one(service: Service, client: httpx.AsyncClient) -> None:
     tenant = client.headers["x-test-tenant"]
     await service.ground.database.rows(Statement("DELETE FROM event_heads WHERE tenant_id = :t"), t=tenant)
