@@ -7,6 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
+import structlog
+
 from app import __version__
 from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
@@ -14,6 +16,7 @@ from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
 from app.db.database import Database
 from app.db.probe import Probe
+from app.errors import AppError
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
 from app.events.store import Subject
@@ -43,6 +46,9 @@ from app.workflows.routes import routes as workflow_routes
 
 DESCRIPTION = "The persistence service for AI-agent workflows."
 RECURSION_MIN = 6000
+# How long the end waits for the database to hear of it.
+LAST_SECONDS = 1
+log = structlog.get_logger("cairn")
 
 
 # What events are about: where `?include=` finds the verbatim fields of a subject.
@@ -82,8 +88,13 @@ async def background(settings: Settings, database: Database, metrics: Metrics, k
         yield
     finally:
         await runner.stop()
-        await jobs.release(database)
-        await keys.record_use()
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await jobs.release(database)
+                await keys.record_use()
+        except (AppError, TimeoutError) as error:
+            # The lease lapses by itself, and the use of keys is no more than a hint.
+            log.warning("ended without the database", error=str(error) or type(error).__name__)
 
 
 async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], None]) -> None:
