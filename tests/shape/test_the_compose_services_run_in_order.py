@@ -17,7 +17,10 @@ from tests.conftest import database_url
 from tests.shape.compose import ROOT, services
 from tests.shape.started import started, status
 
-PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# What a container has besides the environment of the compose file; the rest is for measuring coverage in it.
+BESIDES = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | {
+    name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")
+}
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def environment_of(name: str, servers: Servers, database: str, port: int) -> dic
     environment: dict[str, str] = services()[name]["environment"]
     here = {variable: addresses.pop(value, value) for variable, value in environment.items()}
     assert addresses == {}, "the compose file names another server"
-    return here | {"CAIRN_HTTP__HOST": "127.0.0.1", "CAIRN_HTTP__PORT": str(port), "PATH": PATH}
+    return here | {"CAIRN_HTTP__HOST": "127.0.0.1", "CAIRN_HTTP__PORT": str(port)} | BESIDES
 
 
 def test_b40_migrate_then_serve_then_work(servers: Servers, first_boot: str) -> None:
