@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-import types
-import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from itertools import accumulate
 from json.scanner import c_make_scanner  # type: ignore[attr-defined]
 from typing import Any
@@ -22,7 +18,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.errors import InvalidInput, MalformedRequest, invalid
+from app.http.compact import cut_compact
 from app.http.large import NestsDeeper, skip
+from app.http.plan import Plan, plan_for
 from app.http.verbatim import STRINGS, Verbatim
 
 _SPACE = re.compile(r"[ \t\n\r]*").match
@@ -31,60 +29,8 @@ _ESCAPED_KEY = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\n\r]*:[ \
 _NEXT = re.compile(r"[ \t\n\r]*([,\]}])").match
 _NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
-LARGE_BYTES = 64 * 1024
+LARGE_BYTES = 1024 * 1024
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to cut one object: its verbatim members, its nested objects, its lists of nested objects.
-
-    A null says that a verbatim member is not given, except where the member is `required`: there it is the payload.
-    """
-
-    raw: frozenset[str]
-    objects: dict[str, Plan] = field(default_factory=dict)
-    lists: dict[str, Plan] = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
-
-
-@lru_cache(maxsize=1024)
-def plan_for(model: type[BaseModel], other: type[BaseModel] | None = None) -> Plan:
-    """The plan of a model: members typed `Verbatim` (or a kind of it) stay raw; models and lists of models nest.
-
-    With another model, the plan of a body that may be either.
-    """
-    if other is not None:
-        one, two = plan_for(model), plan_for(other)
-        return Plan(
-            one.raw | two.raw,
-            {**one.objects, **two.objects},
-            {**one.lists, **two.lists},
-            one.required | two.required,
-        )
-    raw: set[str] = set()
-    objects: dict[str, Plan] = {}
-    lists: dict[str, Plan] = {}
-    for name, info in model.model_fields.items():
-        wire_name = info.alias or name
-        for kind, many in _kinds(info.annotation):
-            if issubclass(kind, Verbatim):
-                raw.add(wire_name)
-            elif issubclass(kind, BaseModel):
-                (lists if many else objects)[wire_name] = plan_for(kind)
-    required = {info.alias or name for name, info in model.model_fields.items() if info.is_required()}
-    return Plan(frozenset(raw), objects, lists, frozenset(raw & required))
-
-
-def _kinds(annotation: Any, many: bool = False) -> list[tuple[type, bool]]:
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return _kinds(typing.get_args(annotation)[0], many)
-    if origin in (typing.Union, types.UnionType):
-        return [kind for part in typing.get_args(annotation) for kind in _kinds(part, many)]
-    if origin in (list, tuple):
-        return [kind for part in typing.get_args(annotation) for kind in _kinds(part, True)]
-    return [(annotation, many)] if isinstance(annotation, type) else []
 
 
 class _Context:
@@ -115,16 +61,22 @@ def read_body(
     Raises `MalformedRequest` (400) where the text is not JSON, or an object of the envelope names a member twice;
     `InvalidInput` (422) where it is no object or nests deeper than `nesting_max` within a payload.
     """
-    return _cutter(body, nesting_max).document(plan_for(model, other))
+    check_utf8(body)
+    plan = plan_for(model, other)
+    if len(body) <= LARGE_BYTES and not nests_deeper(body, nesting_max):
+        found = cut_compact(body, plan)
+        if found is not None:
+            return found
+    return _cutter(body, nesting_max).document(plan)
 
 
 def read_payload(body: bytes, nesting_max: int = 512) -> Verbatim:
     """A body that is one opaque payload. Raises `MalformedRequest`, or `InvalidInput` where it nests too deep."""
+    check_utf8(body)
     return _cutter(body, nesting_max).whole()
 
 
 def _cutter(body: bytes, nesting_max: int) -> _Cutter:
-    check_utf8(body)
     if len(body) > LARGE_BYTES:
         return _LargeCutter(body, nesting_max)
     deep = nests_deeper(body, nesting_max)

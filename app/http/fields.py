@@ -75,7 +75,7 @@ def _spelling(model: type[BaseModel], name: str) -> tuple[re.Pattern[str] | None
 
 
 def _id(value: str) -> str:
-    if len(value.encode()) > 255:
+    if len(value) > 63 and len(value.encode()) > 255:
         raise ValueError("must be at most 255 bytes of UTF-8")
     if value in RESERVED_IDS:
         raise ValueError(f"must not be the word {value!r}")
