@@ -17,7 +17,7 @@ WITH given AS MATERIALIZED (
          g.digest
   FROM given AS g ORDER BY g.id COLLATE "C"
   ON CONFLICT (tenant_id, invocation_id, id) DO UPDATE SET digest = excluded.digest WHERE m.digest = excluded.digest
-  RETURNING m.*, old.id IS NULL AS fresh
+  RETURNING {{shown}}, m.revision, old.id IS NULL AS fresh
 ), answer AS (
   SELECT CASE WHEN bool_or(m.fresh) THEN 201 ELSE 200 END AS status, {{etag}} AS etag, {{body}} AS body
   FROM given AS g LEFT JOIN written AS m USING (id)

@@ -56,8 +56,10 @@ MESSAGES = Listing(
 )
 
 _MESSAGE = MESSAGE.json("m")
-_ONE = load(__file__, message=_MESSAGE, etag="min(m.revision)", body=only(_MESSAGE))
-_MANY = load(__file__, message=_MESSAGE, etag="CAST(NULL AS bigint)", body=items(_MESSAGE, "g.place"))
+# Not the payload: the rows that a statement returns are kept until it ends.
+_SHOWN = ", ".join(f"m.{column.name}" for column in MESSAGE.columns if not column.verbatim)
+_ONE = load(__file__, message=_MESSAGE, shown=_SHOWN, etag="min(m.revision)", body=only(_MESSAGE))
+_MANY = load(__file__, message=_MESSAGE, shown=_SHOWN, etag="CAST(NULL AS bigint)", body=items(_MESSAGE, "g.place"))
 
 
 async def record(
