@@ -20,7 +20,7 @@ from app.embedded import start_servers
 from app.settings import Settings
 from benchmarks import generator, limit
 from benchmarks.limit import Query
-from benchmarks.process import Server, free_port, serving
+from benchmarks.process import HOST, Server, children, cpu_seconds, free_port, serving
 from benchmarks.recording import recorded
 from benchmarks.request import Request
 from benchmarks.rounds import Load
@@ -38,6 +38,7 @@ class Ground:
 
     settings: Settings
     server: Server
+    postgres_pid: int
     key: str
     admin_key: str
     rows: int
@@ -72,33 +73,49 @@ class Ground:
         """Arrange something over HTTP; it must succeed."""
         return post(self.server.url, path, body, Authorization=f"Bearer {self.key}", **headers)
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """The processor time that the service and PostgreSQL have used."""
+        found = {"service": cpu_seconds(self.server.pid), "PostgreSQL": 0.0}
+        pending = [self.postgres_pid]
+        while pending:
+            pid = pending.pop()
+            found["PostgreSQL"] += cpu_seconds(pid)
+            pending += children(pid)
+        return found
+
     def tenant_key(self, tenant_id: str) -> str:
         """A key of a tenant, which is made where it is missing."""
         return new_key(self.server.url, self.admin_key, tenant_id)
 
 
 @contextlib.contextmanager
-def standing(folder: Path = FOLDER, rows: int = 1_000_000) -> Iterator[Ground]:
-    """Start everything, and stop and remove it when the block ends."""
+def standing(folder: Path = FOLDER, rows: int = 1_000_000, sampled: str | None = None) -> Iterator[Ground]:
+    """Start everything, and stop and remove it when the block ends. `sampled` is a file for a profile."""
     admin_key = secrets.token_urlsafe(24)
     with start_servers(folder, ephemeral=True, nats=False, redis=False, fast=False) as servers:
         database = {"url": servers.postgres_url}
         settings = Settings(_env_file=None, database=database, auth={"admin_key": admin_key})
         migrate(settings.database, report=lambda _line: None)
-        with service_process(servers.postgres_url, admin_key) as server:
+        with service_process(servers.postgres_url, admin_key, sampled) as server:
             key = new_key(server.url, admin_key, TENANT)
-            ground = Ground(settings, server, key, admin_key, rows)
+            ground = Ground(settings, server, servers.pids()["PostgreSQL"], key, admin_key, rows)
             _arrange(ground)
             yield ground
 
 
-def service_process(database_url: str, admin_key: str) -> contextlib.AbstractContextManager[Server]:
-    """The service as it runs in production: one process, uvloop, httptools, keys on."""
+def service_process(
+    database_url: str, admin_key: str, sampled: str | None = None
+) -> contextlib.AbstractContextManager[Server]:
+    """`cairn serve`, as in production: one process, uvloop, httptools, keys on, background jobs running."""
     port = free_port()
-    options = ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--no-server-header"]
-    command = ["-m", "uvicorn", "app.main:create_app", "--factory", "--log-level", "warning", *options]
-    environment = {"CAIRN_DATABASE__URL": database_url, "CAIRN_AUTH__ADMIN_KEY": admin_key}
-    return serving([*command, "--port", str(port)], port, environment)
+    program = ["-m", "app.cli"] if sampled is None else ["-m", "benchmarks.sampled", sampled]
+    command = [*program, "serve", "--host", HOST, "--port", str(port)]
+    environment = {
+        "CAIRN_DATABASE__URL": database_url,
+        "CAIRN_AUTH__ADMIN_KEY": admin_key,
+        "CAIRN_LOG__LEVEL": "WARNING",
+    }
+    return serving(command, port, environment)
 
 
 @contextlib.contextmanager

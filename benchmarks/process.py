@@ -84,3 +84,16 @@ def forget_peak(pid: int) -> None:
 def _status(pid: int, name: str) -> int:
     with open(f"/proc/{pid}/status") as file:  # noqa: PTH123 - a file of the kernel
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(f"{name}:"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process and its ended children have used."""
+    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - a file of the kernel
+        fields = file.read().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    with open(f"/proc/{pid}/task/{pid}/children") as file:  # noqa: PTH123 - a file of the kernel
+        return [int(child) for child in file.read().split()]

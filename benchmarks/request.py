@@ -21,9 +21,9 @@ class Request:
     body: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
-    def with_key(self, place: int) -> Request:
+    def with_key(self, name: str) -> Request:
         """The same with an Idempotency-Key that no other request has."""
-        key = {"Idempotency-Key": f"key-{UNIQUE}-{place}"}
+        key = {"Idempotency-Key": f"{name}-{UNIQUE}"}
         return Request(self.method, self.path, self.body, {**self.headers, **key})
 
     def wire(self, host: str, bearer: str) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.ground import Ground
 from benchmarks.rounds import Comparison
-from benchmarks.scenarios import ceiling, invocation, list_pages
+from benchmarks.scenarios import ceiling, invocation, list_pages, message_hundred, message_one, trace
 
 Scenario = Callable[[Ground], Iterator[Comparison]]
 
 SCENARIOS: dict[str, Scenario] = {
     "ceiling": ceiling.comparisons,
     "invocation": invocation.comparisons,
+    "message-one": message_one.comparisons,
+    "message-hundred": message_hundred.comparisons,
+    "trace": trace.comparisons,
     "list-pages": list_pages.comparisons,
 }

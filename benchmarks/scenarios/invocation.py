@@ -19,7 +19,7 @@ def comparisons(ground: Ground) -> Iterator[Comparison]:
     plain = [START, END]
     for subject, requests in (
         ("start and end an invocation", plain),
-        ("start and end an invocation, Idempotency-Key", [each.with_key(n) for n, each in enumerate(plain)]),
+        ("start and end an invocation, Idempotency-Key", [START.with_key("start"), END.with_key("end")]),
     ):
         queries, body = ground.recorded(requests)
         driver = ground.driver([query for of_one in queries for query in of_one], len(requests))

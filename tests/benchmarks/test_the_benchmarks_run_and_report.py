@@ -34,11 +34,11 @@ def test_sides_alternate_and_ratios_are_medians_of_rounds() -> None:
 
 
 def test_a_request_states_the_length_that_it_has_once_its_marks_are_replaced() -> None:
-    wire = Request("POST", "/@@", '{"id":"@@","of":"~~"}').with_key(1).wire("h", "k")
+    wire = Request("POST", "/@@", '{"id":"@@","of":"~~"}').with_key("a").wire("h", "k")
     sent = wire.replace("@@", "x" * 14).replace("~~", "07")
     head, _, body = sent.partition("\r\n\r\n")
     assert f"Content-Length: {len(body)}" in head
-    assert "Idempotency-Key: key-xxxxxxxxxxxxxx-1" in head
+    assert "Idempotency-Key: a-xxxxxxxxxxxxxx" in head
 
 
 def test_the_work_of_the_driver_survives_its_way_to_another_process() -> None:

@@ -1,0 +1,108 @@
+"""`python -m benchmarks.profile`: what a hot request spends its time on.
+
+Two tables, both of shares: how the processes divide the processor time of the machine, and how the service's own part
+divides over its layers. With `--functions`, the functions that take most of it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.generator import LoadError, load
+from benchmarks.ground import standing
+from benchmarks.request import Request
+from benchmarks.scenarios import invocation, message_hundred, message_one
+
+REQUESTS: dict[str, list[Request]] = {
+    "message-one": [message_one.MESSAGE],
+    "message-one-key": [message_one.MESSAGE.with_key("one")],
+    "message-hundred": [message_hundred.MESSAGES],
+    "invocation": [invocation.START, invocation.END],
+}
+# The first that fits the innermost frame that fits any.
+LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("authentication", ("app/tenants/keys.py", "app/http/caller.py")),
+    ("receiving the body", ("app/http/body.py",)),
+    (
+        "cutting the body",
+        ("app/http/cutting.py", "app/http/compact.py", "app/http/large.py", "app/http/verbatim.py", "/json/"),
+    ),
+    ("validation", ("endpoint.py:_body", "app/http/fields.py", "/pydantic")),
+    ("digests", ("app/db/digest.py",)),
+    ("binding, sending and reading SQL", ("/asyncpg/", "app/db/database.py", "app/db/sql.py")),
+    ("stores and routes", ("/store.py", "/routes.py", "app/db/")),
+    ("metrics and logs", ("app/http/metrics.py", "prometheus_client", "structlog", "/logging/")),
+    ("background jobs", ("app/background/", "app/events/", "app/jobs/")),
+    ("routing and answering", ("app/http/", "starlette", "fastapi")),
+    ("HTTP server", ("uvicorn",)),
+)
+
+
+def main() -> int:
+    """Profile one kind of request under load."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
+    parser.add_argument("--scenario", choices=sorted(REQUESTS), action="append")
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--functions", type=int, default=0, help="how many functions to list")
+    options = parser.parse_args()
+    for name in options.scenario or sorted(REQUESTS):
+        try:
+            print(f"## {name}, {options.clients} clients\n")
+            print("\n".join(_profile(REQUESTS[name], options.clients, options.seconds, options.functions)), flush=True)
+        except LoadError as error:
+            print(error, file=sys.stderr)
+            return 2
+    return 0
+
+
+def _profile(requests: Sequence[Request], clients: int, seconds: int, functions: int) -> list[str]:
+    with tempfile.NamedTemporaryFile(suffix=".samples") as file:
+        with standing(rows=0, sampled=file.name) as ground:
+            load(ground.server.url, requests, ground.key, clients, 1)
+            before = ground.cpu_seconds()
+            made = load(ground.server.url, requests, ground.key, clients, seconds)
+            spent = {name: value - before[name] for name, value in ground.cpu_seconds().items()}
+        samples = json.loads(Path(file.name).read_text())
+    spent["load generator"] = made.core_share * seconds
+    lines = ["| process | share of the processor time |", "|---|---:|", *_shares(spent), ""]
+    layers: Counter[str] = Counter()
+    inner: Counter[str] = Counter()
+    for count, stack in samples:
+        if not any("run_until_complete" in frame or "uvicorn" in frame or "app/" in frame for frame in stack):
+            continue
+        layers[_layer(stack)] += count
+        inner[_short(stack[0])] += count
+    lines += ["| layer of the service | share of its own time |", "|---|---:|", *_shares(dict(layers)), ""]
+    if functions:
+        lines += ["| function | share |", "|---|---:|", *_shares(dict(inner), functions), ""]
+    return lines
+
+
+def _shares(parts: dict[str, float], most: int = 20) -> list[str]:
+    total = sum(parts.values()) or 1
+    ordered = sorted(parts.items(), key=lambda part: -part[1])[:most]
+    return [f"| {name} | {value / total:.0%} |" for name, value in ordered]
+
+
+def _layer(stack: Sequence[str]) -> str:
+    for frame in stack:
+        for name, marks in LAYERS:
+            if any(mark in frame for mark in marks):
+                return name
+    return "event loop"
+
+
+def _short(frame: str) -> str:
+    path, _, name = frame.rpartition(":")
+    return f"{'/'.join(Path(path).parts[-3:])} {name}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
