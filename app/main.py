@@ -47,11 +47,11 @@ from app.workflows.routes import routes as workflow_routes
 
 DESCRIPTION = "The persistence service for AI-agent workflows."
 RECURSION_MIN = 6000
+# Objects made since the last collection that start one; Python's own 700 are less than one request for 100 messages.
+GARBAGE_MIN = 10_000
 # How long the end waits for the database to hear of it.
 LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
-# Objects made since the last collection that start one; Python's own 700 are less than one request for 100 messages.
-GARBAGE_MIN = 10_000
 
 
 # What events are about: where `?include=` finds the verbatim fields of a subject.
