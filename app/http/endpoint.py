@@ -61,7 +61,7 @@ class Endpoint(APIRoute):
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
-        writes = self.body_model is not None or self.takes_payload or transactional
+        writes = not MUTATING.isdisjoint(documented["methods"])
         super().__init__(
             path,
             _documented(endpoint, hints),
@@ -105,6 +105,8 @@ class Endpoint(APIRoute):
             arguments[self._body_name] = await self._body(call)
         elif self.takes_payload:
             arguments[self._body_name] = await self._payload(call)
+        elif call.raw_body:
+            self._no_body(call)
         if call.fence is not None and call.method in MUTATING:
             await idempotency.check_fence(call)
         return await self.run(call, **arguments)
@@ -209,6 +211,14 @@ class Endpoint(APIRoute):
             return self._payload_kind.checked(payload)
         except ValueError as error:
             raise invalid("", str(error)) from None
+
+    def _no_body(self, call: Call) -> None:
+        """Nothing is to be said here: an object without members says it; what more is sent is not ignored."""
+        self._check_type(call)
+        try:
+            Body.model_validate(read_body(call.raw_body, Body, call.ground.settings.nesting_max))
+        except ValidationError as error:
+            raise rejected(error) from None
 
     async def _body(self, call: Call) -> Body:
         model = self.body_model

@@ -107,7 +107,7 @@ def _money(value: Any) -> Decimal:
         if not exact.is_finite() or abs(exact) >= _MONEY_LIMIT:
             raise InvalidOperation
         rounded = exact.quantize(_MONEY_STEP, context=_MONEY)
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         raise ValueError("must be a decimal number below 10^20") from None
     if abs(rounded) >= _MONEY_LIMIT:
         raise ValueError("must be a decimal number below 10^20")

@@ -53,24 +53,37 @@ class Router(Generic[Found]):
 
         Raises `NotFound`, `MethodNotAllowed`, and `InvalidInput` for a segment that cannot be an id.
         """
-        node, values = self._root, []
-        for segment in raw_path.split("/")[1:]:
-            below = node.literals.get(segment)
-            if below is None:
-                below = node.parameter
-                if below is None or not segment:
-                    raise NotFound("No route has this path; GET /openapi.json lists them all.")
-                values.append(segment)
-            node = below
-        endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
+        method = "GET" if method == "HEAD" else method
+        segments = raw_path.split("/")[1:]
+        node, values = self._walk(segments, literal_first=True)
+        if node is None or method not in node.endpoints:
+            # A word that is a route stands where an id may stand: then it is that id which is refused.
+            other, other_values = self._walk(segments, literal_first=False)
+            if other is not None and method in other.endpoints:
+                node, values = other, other_values
+        if node is None or not node.endpoints:
+            raise NotFound("No route has this path; GET /openapi.json lists them all.")
+        endpoint = node.endpoints.get(method)
         if endpoint is None:
-            if not node.endpoints:
-                raise NotFound("No route has this path; GET /openapi.json lists them all.")
             allowed = sorted({*node.endpoints, *(("HEAD",) if "GET" in node.endpoints else ())})
             raise MethodNotAllowed(
                 f"This path answers {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)}, allowed=allowed
             )
         return endpoint, [decode(value, name) for value, name in zip(values, endpoint.path_names, strict=True)]
+
+    def _walk(self, segments: list[str], *, literal_first: bool) -> tuple[_Node[Found] | None, list[str]]:
+        """Where the segments lead, and those that stand for parameters; a reserved word is an id if not literal."""
+        node = self._root
+        values: list[str] = []
+        for segment in segments:
+            below = node.literals.get(segment)
+            if below is None or (not literal_first and segment in RESERVED_IDS and node.parameter is not None):
+                below = node.parameter
+                if below is None or not segment:
+                    return None, values
+                values.append(segment)
+            node = below
+        return node, values
 
 
 def decode(segment: str, name: str) -> str:

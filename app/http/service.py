@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from app.db.database import Answer
-from app.errors import AppError, PersistenceError, Unavailable
+from app.errors import AppError, MethodNotAllowed, PersistenceError, Unavailable
 from app.http.body import Disconnected, receive_body
 from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
@@ -76,10 +76,14 @@ class Service(FastAPI):
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
         route = "unmatched"
-        if raw_path in DOCUMENTS:
+        if raw_path in DOCUMENTS and scope["method"] in ("GET", "HEAD"):
             await super().__call__(scope, receive, outlet.send)
             return outlet.status, raw_path
         try:
+            if raw_path in DOCUMENTS:
+                raise MethodNotAllowed(
+                    "This path answers GET, HEAD.", headers={"Allow": "GET, HEAD"}, allowed=["GET", "HEAD"]
+                )
             endpoint, values = self.paths.match(scope["method"], raw_path)
             route = endpoint.path
             call = await self._call(endpoint, scope, headers, receive)
