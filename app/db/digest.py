@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any
+
+# Beyond this size a value is compared as text, since building it would cost many times its size.
+COMPARED_BYTES_MAX = 1024 * 1024
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+class JsonText(bytes):
+    """The text of a JSON value that `jsonb` can hold; two of them are equal where their values are."""
+
+    __slots__ = ()
 
 
 def digest_of(fields: Mapping[str, Any]) -> bytes:
@@ -20,6 +31,9 @@ def digest_of(fields: Mapping[str, Any]) -> bytes:
 
 
 def _canonical(value: Any) -> tuple[bytes, bytes]:
+    if isinstance(value, JsonText) and len(value) <= COMPARED_BYTES_MAX:
+        members = json.loads(value, parse_int=_tagged, parse_float=_tagged)
+        return b"j", json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
     if isinstance(value, bytes):
         return b"b", value
     if isinstance(value, str):
@@ -27,9 +41,18 @@ def _canonical(value: Any) -> tuple[bytes, bytes]:
     if isinstance(value, datetime):
         return b"t", value.isoformat().encode()
     if isinstance(value, Decimal):
-        return b"d", str(value.normalize()).encode()
+        return b"d", _digits(value).encode()
     if isinstance(value, list | tuple):
         return b"l", b"".join(b"%s%d:%s" % (kind, len(text), text) for kind, text in map(_canonical, value))
     if isinstance(value, Mapping):
         return b"m", digest_of(value)
     return b"v", repr(value).encode()
+
+
+def _digits(number: Decimal) -> str:
+    return str(number.normalize(_EXACT)) if number else "0"
+
+
+def _tagged(number: str) -> str:
+    """A number by its value, told from every text by U+0000, which no text here holds."""
+    return "\x00" + _digits(Decimal(number))

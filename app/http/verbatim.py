@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic_core import CoreSchema, core_schema
 
+from app.db.digest import JsonText
+
 STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _STRINGS_AND_COLONS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*(:?)', re.DOTALL)
 
@@ -31,7 +33,7 @@ class Verbatim(bytes):
         return {"description": "Any JSON; kept and returned byte for byte."}
 
 
-class JsonObject(Verbatim):
+class JsonObject(Verbatim, JsonText):
     """A JSON object that is stored as `jsonb` and filtered on: what `jsonb` cannot hold is refused."""
 
     __slots__ = ()
@@ -39,11 +41,11 @@ class JsonObject(Verbatim):
     @classmethod
     def checked(cls, value: Verbatim) -> Verbatim:
         """The value, if it is an object that `jsonb` can hold. Raises `ValueError`."""
-        return _storable_object(value)
+        return cls(_storable_object(value))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(_storable_object, core_schema.is_instance_schema(Verbatim))
+        return core_schema.no_info_after_validator_function(cls.checked, core_schema.is_instance_schema(Verbatim))
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: Any) -> dict[str, Any]:
@@ -58,11 +60,11 @@ class JsonValue(JsonObject):
     @classmethod
     def checked(cls, value: Verbatim) -> Verbatim:
         """The value, if `jsonb` can hold it. Raises `ValueError`."""
-        return _storable(value)
+        return cls(_storable(value))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(_storable, core_schema.is_instance_schema(Verbatim))
+        return core_schema.no_info_after_validator_function(cls.checked, core_schema.is_instance_schema(Verbatim))
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
-from uuid import uuid4
 
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
+from app.db.ids import new_id
 from app.db.shape import Shape, instant, money, verbatim
 from app.db.sql import Statement, load
 from app.errors import AppError, PreconditionFailed, Unavailable, invalid
@@ -105,7 +105,7 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     """
     if given.get("status") == "queued" and given.get("started_at") is not None:
         raise invalid("/started_at", "must be absent while the status is queued")
-    wanted = given.get("id") or f"inv_{uuid4().hex}"
+    wanted = given.get("id") or new_id("inv")
     digest = digest_of({**given, "id": wanted})
     columns = {**FIELDS, **RESULTS, **OUTCOME}
     for _ in range(TRIES):

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from app.db.database import Answer, Reader, Writer
-from app.db.digest import digest_of
+from app.db.digest import JsonText, digest_of
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant
@@ -59,7 +59,7 @@ def config_hash(node: Mapping[str, Any]) -> bytes:
     return digest_of(
         {name: node.get(name) for name in (*WORDS, "memory")}
         | {name: node.get(name) or [] for name in LISTS}
-        | {"extras": node.get("extras") or b"{}"}
+        | {"extras": JsonText(node.get("extras") or b"{}")}
     )
 
 

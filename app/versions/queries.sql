@@ -1,6 +1,6 @@
 -- name: insert_workflow
-INSERT INTO workflows (tenant_id, id, name, description, owner_id, metadata)
-SELECT :tenant_id, :id, :name, :description, :owner_id, COALESCE(:metadata, CAST('{}' AS jsonb))
+INSERT INTO workflows (tenant_id, id, name, description, owner_id, metadata, digest)
+SELECT :tenant_id, :id, :name, :description, :owner_id, COALESCE(:metadata, CAST('{}' AS jsonb)), :digest
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: announce_workflow

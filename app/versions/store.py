@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.db.database import Answer, Reader, Writer
+from app.db.digest import digest_of
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, instant, verbatim
 from app.db.sql import Statement, load
@@ -116,6 +117,7 @@ async def _ensure_workflow(writer: Writer, tenant_id: str, workflow_id: str, giv
         _SQL["insert_workflow"],
         tenant_id=tenant_id,
         id=workflow_id,
+        digest=digest_of({**given, "id": workflow_id}),
         **{name: given.get(name) for name in ("name", "description", "owner_id", "metadata")},
     )
     if made is not None:

@@ -17,8 +17,8 @@ WITH created AS (
 -- name: ensure
 -- Creates, or updates the fields given; a call that changes nothing leaves the revision alone.
 WITH ensured AS (
-  INSERT INTO workflows AS w (tenant_id, id, name, description, owner_id, metadata)
-  SELECT :tenant_id, :id, :name, :description, :owner_id, COALESCE(:metadata, CAST('{}' AS jsonb))
+  INSERT INTO workflows AS w (tenant_id, id, name, description, owner_id, metadata, digest)
+  SELECT :tenant_id, :id, :name, :description, :owner_id, COALESCE(:metadata, CAST('{}' AS jsonb)), :digest
   WHERE CAST(:if_match AS bigint[]) IS NULL
      OR EXISTS (SELECT FROM workflows WHERE tenant_id = :tenant_id AND id = :id)
   ON CONFLICT (tenant_id, id) DO UPDATE SET

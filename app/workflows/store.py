@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
+from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
@@ -66,7 +66,7 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
 
     Raises `WorkflowConflict` where the id belongs to a workflow created with other fields.
     """
-    fields = {**given, "id": given.get("id") or f"wf_{uuid4().hex}"}
+    fields = {**given, "id": given.get("id") or new_id("wf")}
     digest = digest_of(fields)
     for _ in range(TRIES):
         answer = await writer.answer(
@@ -84,9 +84,10 @@ async def ensure(
     writer: Writer, tenant_id: str, workflow_id: str, given: dict[str, Any], if_match: list[int] | None
 ) -> Answer:
     """Create the workflow, or update the fields given. Raises `PreconditionFailed`."""
+    digest = digest_of({**given, "id": workflow_id})
     for _ in range(TRIES):
         answer = await writer.answer(
-            _SQL["ensure"], tenant_id=tenant_id, id=workflow_id, if_match=if_match, **_arguments(given)
+            _SQL["ensure"], tenant_id=tenant_id, id=workflow_id, digest=digest, if_match=if_match, **_arguments(given)
         )
         if answer is not None:
             return answer
