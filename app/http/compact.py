@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from app.http.plan import Plan
-from app.http.verbatim import Verbatim
+from app.http.verbatim import Verbatim, members_once
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode = JSONDecoder(parse_float=Decimal).decode
+_decode = JSONDecoder(parse_float=Decimal, object_pairs_hook=members_once).decode
 _Text = bytes | msgspec.Raw
 
 
@@ -29,7 +29,7 @@ def cut_compact(body: bytes, plan: Plan) -> dict[str, Any] | None:
     """The members of the object, cut by the plan; None where the body has to be walked. The body is UTF-8."""
     try:
         return _cut(body, plan)
-    except (_OtherwiseError, msgspec.MsgspecError, ValueError, RecursionError):
+    except (_OtherwiseError, msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
         return None
 
 

@@ -21,7 +21,7 @@ from app.errors import InvalidInput, MalformedRequest, invalid
 from app.http.compact import cut_compact
 from app.http.large import NestsDeeper, skip
 from app.http.plan import Plan, plan_for
-from app.http.verbatim import STRINGS, Verbatim
+from app.http.verbatim import STRINGS, Verbatim, members_once
 
 _SPACE = re.compile(r"[ \t\n\r]*").match
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
@@ -61,15 +61,8 @@ def _number(text: str) -> int | Decimal:
         return Decimal("NaN")
 
 
-def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise MalformedRequest("The body names a member twice in one object.")
-    return members
-
-
 _skip_value = c_make_scanner(_Context(str, str))
-_decode_value = c_make_scanner(_Context(_number, _number, _members_once))
+_decode_value = c_make_scanner(_Context(_number, _number, members_once))
 
 
 def read_body(
@@ -253,8 +246,10 @@ class _Cutter:
             raise self.broken(start) from None
         except RecursionError:
             raise MalformedRequest("The body nests too deep.") from None
-        except ValueError:
-            raise self.broken(start) from None
+        except ValueError as error:
+            if isinstance(error, json.JSONDecodeError):
+                raise self.broken(start) from None
+            raise MalformedRequest(f"The value at byte {start} {error}.") from None
 
 
 class _LargeCutter(_Cutter):

@@ -74,7 +74,7 @@ class JsonValue(JsonObject):
 def _storable(value: Verbatim) -> Verbatim:
     """The value, if `jsonb` can hold it: no U+0000, lone surrogate, repeated member, or number beyond `numeric`."""
     if value.find(b"\\") >= 0 or _names_repeat(value):
-        _check_texts(json.loads(value, parse_int=str, parse_float=str, object_pairs_hook=_members_once))
+        _check_texts(json.loads(value, parse_int=str, parse_float=str, object_pairs_hook=members_once))
     _check_numbers(value)
     return value
 
@@ -85,7 +85,8 @@ def _names_repeat(value: bytes) -> bool:
     return len(names) != len(set(names))
 
 
-def _members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object. Raises `ValueError` where one is named twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("must not name a member twice")
