@@ -50,6 +50,7 @@ WITH given AS (
   UPDATE invocations AS i SET status = 'running', started_at = COALESCE(g.started_at, clock_timestamp()),
     revision = i.revision + 1, updated_at = clock_timestamp()
   FROM given AS g WHERE i.tenant_id = g.tenant_id AND i.id = g.id AND i.status = 'queued'
+    AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match))
   RETURNING i.*, g.place
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -69,6 +70,7 @@ WITH given AS (
 ), changed AS (
   UPDATE invocations AS i SET heartbeat_at = clock_timestamp()
   FROM given AS g WHERE i.tenant_id = g.tenant_id AND i.id = g.id AND i.status = 'running'
+    AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match))
   RETURNING i.*, g.place
 ), answer AS (
   SELECT i.place, 200 AS status, i.revision AS etag, {{invocation}} AS body FROM changed AS i
@@ -89,13 +91,15 @@ WITH given AS (
     cleared, place)
 ), changed AS (
   UPDATE invocations AS i SET
-    status = g.status, ended_at = COALESCE(g.ended_at, clock_timestamp()), end_digest = g.digest,
+    status = g.status, ended_at = COALESCE(g.ended_at, GREATEST(clock_timestamp(), i.started_at)),
+    end_digest = g.digest,
     {{assignments}},
     revision = i.revision + 1, updated_at = clock_timestamp()
   FROM given AS g
   WHERE i.tenant_id = g.tenant_id AND i.id = g.id
     AND (i.status = 'running' OR i.status = 'queued' AND g.status IN ('failed', 'cancelled'))
     AND (g.ended_at IS NULL OR i.started_at IS NULL OR g.ended_at >= i.started_at)
+    AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match))
   RETURNING i.*, g.place
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -112,11 +116,12 @@ WITH given AS (
 WITH changed AS (
   UPDATE invocations AS i SET
     status = CASE WHEN i.status = 'queued' OR :force THEN 'cancelled' ELSE i.status END,
-    ended_at = CASE WHEN i.status = 'queued' OR :force THEN clock_timestamp() END,
+    ended_at = CASE WHEN i.status = 'queued' OR :force THEN GREATEST(clock_timestamp(), i.started_at) END,
     cancel_requested_at = COALESCE(i.cancel_requested_at, clock_timestamp()),
     revision = i.revision + 1, updated_at = clock_timestamp()
   WHERE i.tenant_id = :tenant_id AND i.id = :id
     AND (i.status = 'queued' OR i.status = 'running' AND (:force OR i.cancel_requested_at IS NULL))
+    AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match))
   RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -127,11 +132,19 @@ WITH changed AS (
   UNION ALL
   SELECT 200, i.revision, {{invocation}} FROM invocations AS i
   WHERE i.tenant_id = :tenant_id AND i.id = :id AND NOT EXISTS (SELECT FROM changed)
-    AND (i.status = 'cancelled' OR i.status = 'running' AND i.cancel_requested_at IS NOT NULL)
+    AND (i.status = 'cancelled' OR i.status = 'running' AND i.cancel_requested_at IS NOT NULL AND NOT :force)
+)
+
+-- name: unchanged
+-- What a change without members answers.
+WITH answer AS (
+  SELECT 200 AS status, i.revision AS etag, {{invocation}} AS body FROM invocations AS i
+  WHERE i.tenant_id = :tenant_id AND i.id = :id
+    AND (CAST(:if_match AS bigint[]) IS NULL OR i.revision = ANY (:if_match))
 )
 
 -- name: standing
-SELECT i.status, i.started_at, i.revision, i.digest, i.end_digest FROM invocations AS i
+SELECT i.status, i.started_at, i.cancel_requested_at, i.revision, i.digest, i.end_digest FROM invocations AS i
 WHERE i.tenant_id = :tenant_id AND i.id = :id
 
 -- name: lock

@@ -10,7 +10,7 @@ from app.http.endpoint import Routes
 from app.http.fields import Body
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
-from app.invocations import listing, store
+from app.invocations import listing, store, transitions
 from app.invocations.errors import (
     DatasetRecordNotFound,
     InvocationConflict,
@@ -117,7 +117,7 @@ async def delete_invocation(call: Call, invocation_id: str) -> Answer:
 )
 async def start_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: Start) -> Answer:
     """Start a queued invocation; starting a running one again is the same."""
-    return await store.start(call.writer, call.tenant_id, invocation_id, body.started_at)
+    return await transitions.start(call.writer, call.tenant_id, invocation_id, body.started_at, call.if_match)
 
 
 @routes.post(
@@ -128,7 +128,7 @@ async def start_invocation(call: Call, invocation_id: str, _query: IncludeQuery,
 )
 async def heartbeat_invocation(call: Call, invocation_id: str) -> Answer:
     """Say that the worker lives. The answer shows `cancel_requested_at`: when it is set, end the invocation."""
-    return await store.heartbeat(call.writer, call.tenant_id, invocation_id)
+    return await transitions.heartbeat(call.writer, call.tenant_id, invocation_id, call.if_match)
 
 
 @routes.post(
@@ -140,7 +140,7 @@ async def heartbeat_invocation(call: Call, invocation_id: str) -> Answer:
 )
 async def end_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: End) -> Answer:
     """End an invocation with its results. The first terminal state wins; repeating it exactly answers 200."""
-    return await store.end(call.writer, call.tenant_id, invocation_id, given(body))
+    return await transitions.end(call.writer, call.tenant_id, invocation_id, given(body), call.if_match)
 
 
 @routes.post(
@@ -152,4 +152,4 @@ async def end_invocation(call: Call, invocation_id: str, _query: IncludeQuery, b
 )
 async def cancel_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: Cancel) -> Answer:
     """Cancel: a queued invocation at once; a running one is asked to stop, or ended at once with `force`."""
-    return await store.cancel(call.writer, call.tenant_id, invocation_id, force=body.force)
+    return await transitions.cancel(call.writer, call.tenant_id, invocation_id, call.if_match, force=body.force)

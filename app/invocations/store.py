@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -13,11 +14,11 @@ from app.db.shape import Shape, instant, money, verbatim
 from app.db.sql import Statement, load
 from app.errors import AppError, PreconditionFailed, Unavailable, invalid
 from app.invocations.errors import (
+    DatasetRecordNotFound,
     InvocationConflict,
     InvocationEnded,
     InvocationNotEnded,
     InvocationNotFound,
-    InvocationNotStarted,
 )
 from app.invocations.tables import TERMINAL
 from app.versions import store as versions
@@ -91,7 +92,7 @@ def _assignment(name: str) -> str:
     return f"{name} = CASE WHEN strpos(g.cleared, ',{name},') > 0 THEN {empty} ELSE COALESCE(g.{name}, i.{name}) END"
 
 
-_SQL = load(
+SQL = load(
     __file__,
     invocation=INVOCATION.json("i"),
     assignments=",\n    ".join(_assignment(name) for name in (*RESULTS, *OUTCOME)),
@@ -106,22 +107,24 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     if given.get("status") == "queued" and given.get("started_at") is not None:
         raise invalid("/started_at", "must be absent while the status is queued")
     wanted = given.get("id") or new_id("inv")
+    _check_parent(given, wanted)
     digest = digest_of({**given, "id": wanted})
     columns = {**FIELDS, **RESULTS, **OUTCOME}
     for _ in range(TRIES):
-        answer = await writer.answer(
-            _SQL["create"],
-            tenant_ids=[tenant_id],
-            ids=[wanted],
-            version_ids=[given["version_id"]],
-            statuses=[given.get("status", "running")],
-            started_ats=[given.get("started_at")],
-            digests=[digest],
-            **{plural: [given.get(name)] for name, plural in columns.items()},
-        )
+        with _naming(given):
+            answer = await writer.answer(
+                SQL["create"],
+                tenant_ids=[tenant_id],
+                ids=[wanted],
+                version_ids=[given["version_id"]],
+                statuses=[given.get("status", "running")],
+                started_ats=[given.get("started_at")],
+                digests=[digest],
+                **{plural: [given.get(name)] for name, plural in columns.items()},
+            )
         if answer is not None:
             return answer
-        stored = await writer.row(_SQL["standing"], tenant_id=tenant_id, id=wanted)
+        stored = await writer.row(SQL["standing"], tenant_id=tenant_id, id=wanted)
         if stored is None:
             await versions.require(writer, tenant_id, given["version_id"])
         elif stored["digest"] != digest:
@@ -129,79 +132,23 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
 
 
-async def start(writer: Writer, tenant_id: str, wanted: str, started_at: datetime | None) -> Answer:
-    """Start a queued invocation. Raises `InvocationNotFound`, `InvocationEnded`, `InvocationConflict`."""
-    answer = await writer.answer(_SQL["start"], tenant_ids=[tenant_id], ids=[wanted], started_ats=[started_at])
-    if answer is None:
-        standing = await _standing(writer, tenant_id, wanted)
-        if standing["status"] in TERMINAL:
-            raise _ended(standing)
-        raise InvocationConflict("The invocation started at another instant.", current_status=standing["status"])
-    return answer
-
-
-async def heartbeat(writer: Writer, tenant_id: str, wanted: str) -> Answer:
-    """A sign of life of a running invocation. Raises `InvocationNotFound`, `InvocationEnded`, `…NotStarted`."""
-    answer = await writer.answer(_SQL["heartbeat"], tenant_ids=[tenant_id], ids=[wanted])
-    if answer is None:
-        standing = await _standing(writer, tenant_id, wanted)
-        raise _ended(standing) if standing["status"] in TERMINAL else _not_started(standing)
-    return answer
-
-
-async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any]) -> Answer:
-    """End an invocation with its results. The first terminal state wins; an exact repeat answers 200.
-
-    Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `InvalidInput` (an end before the start).
-    """
-    digest = digest_of(given)
-    named = {**RESULTS, **OUTCOME}
-    cleared = [name for name in named if name in given and given[name] is None]
-    answer = await writer.answer(
-        _SQL["end"],
-        tenant_ids=[tenant_id],
-        ids=[wanted],
-        statuses=[given["status"]],
-        ended_ats=[given.get("ended_at")],
-        digests=[digest],
-        cleared=[f",{','.join(cleared)},"],
-        **{plural: [given.get(name)] for name, plural in named.items()},
-    )
-    if answer is not None:
-        return answer
-    standing = await _standing(writer, tenant_id, wanted)
-    if standing["status"] in TERMINAL:
-        raise _ended(standing)
-    if standing["status"] == "queued":
-        raise _not_started(standing)
-    raise invalid("/ended_at", "must not be before started_at")
-
-
-async def cancel(writer: Writer, tenant_id: str, wanted: str, *, force: bool) -> Answer:
-    """Cancel: at once while queued or with `force`, else by asking. Raises `InvocationNotFound`, `InvocationEnded`."""
-    answer = await writer.answer(_SQL["cancel"], tenant_id=tenant_id, id=wanted, force=force)
-    if answer is None:
-        raise _ended(await _standing(writer, tenant_id, wanted))
-    return answer
-
-
 async def patch(
     writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any], if_match: list[int] | None
 ) -> Answer:
     """Update the fields given. Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationEnded` for frozen ones."""
-    if not given:
-        return await get(writer, tenant_id, wanted)
+    _check_parent(given, wanted)
     arguments = {name: b"{}" if name in NEVER_NULL and value is None else value for name, value in given.items()}
-    answer = await writer.answer(
-        _patch(frozenset(given)), tenant_id=tenant_id, id=wanted, if_match=if_match, **arguments
-    )
+    statement = _patch(frozenset(given)) if given else SQL["unchanged"]
+    with _naming(given):
+        answer = await writer.answer(statement, tenant_id=tenant_id, id=wanted, if_match=if_match, **arguments)
     if answer is not None:
         return answer
-    standing = await _standing(writer, tenant_id, wanted)
-    if if_match is not None and standing["revision"] not in if_match:
-        raise _changed(standing)
+    standing = await standing_of(writer, tenant_id, wanted)
+    changed = unless_current(standing, if_match)
+    if changed is not None:
+        raise changed
     frozen = sorted(name for name in given if name not in RESULTS)
-    raise _ended(standing, frozen_fields=frozen)
+    raise ended(standing, frozen_fields=frozen)
 
 
 @lru_cache(maxsize=1024)
@@ -225,18 +172,19 @@ async def delete(writer: Writer, tenant_id: str, wanted: str, if_match: list[int
 
     Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationNotEnded` (it runs, or others descend from it).
     """
-    standing = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=wanted)
+    standing = await writer.row(SQL["lock"], tenant_id=tenant_id, id=wanted)
     if standing is None:
         raise InvocationNotFound("There is no such invocation.", id=wanted)
-    if if_match is not None and standing["revision"] not in if_match:
-        raise _changed(standing)
+    changed = unless_current(standing, if_match)
+    if changed is not None:
+        raise changed
     if standing["status"] not in TERMINAL:
         raise InvocationNotEnded("The invocation has not ended; cancel it first.", current_status=standing["status"])
     if standing["has_children"]:
         raise InvocationNotEnded("Other invocations have this one as parent; delete them first.")
     for part in ("delete_parts", "delete_nodes"):
-        await writer.rows(_SQL[part], tenant_id=tenant_id, id=wanted)
-    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=wanted)
+        await writer.rows(SQL[part], tenant_id=tenant_id, id=wanted)
+    answer = await writer.answer(SQL["delete"], tenant_id=tenant_id, id=wanted)
     assert answer is not None
     return answer
 
@@ -259,17 +207,19 @@ async def get(reader: Reader, tenant_id: str, wanted: str, include: frozenset[st
 
 async def require(reader: Reader, tenant_id: str, wanted: str) -> None:
     """Raise `InvocationNotFound` unless the invocation is there."""
-    await _standing(reader, tenant_id, wanted)
+    await standing_of(reader, tenant_id, wanted)
 
 
-async def _standing(reader: Reader, tenant_id: str, wanted: str) -> Any:
-    row = await reader.row(_SQL["standing"], tenant_id=tenant_id, id=wanted)
+async def standing_of(reader: Reader, tenant_id: str, wanted: str) -> Any:
+    """Where the invocation stands. Raises `InvocationNotFound`."""
+    row = await reader.row(SQL["standing"], tenant_id=tenant_id, id=wanted)
     if row is None:
         raise InvocationNotFound("There is no such invocation.", id=wanted)
     return row
 
 
-def _ended(standing: Any, **facts: Any) -> AppError:
+def ended(standing: Any, **facts: Any) -> AppError:
+    """The refusal of a change that the end forbids."""
     return InvocationEnded(
         f"The invocation is {standing['status']}; the first terminal state stays.",
         current_status=standing["status"],
@@ -277,11 +227,25 @@ def _ended(standing: Any, **facts: Any) -> AppError:
     )
 
 
-def _not_started(standing: Any) -> AppError:
-    return InvocationNotStarted("The invocation is queued; start it first.", current_status=standing["status"])
-
-
-def _changed(standing: Any) -> AppError:
+def unless_current(standing: Any, if_match: list[int] | None) -> AppError | None:
+    """The refusal of a change whose `If-Match` does not name the row's revision."""
+    if if_match is None or standing["revision"] in if_match:
+        return None
     return PreconditionFailed(
         "The invocation has another revision; read it again.", current_etag=f'"{standing["revision"]}"'
     )
+
+
+def _check_parent(given: dict[str, Any], wanted: str) -> None:
+    if given.get("parent_invocation_id") == wanted:
+        raise invalid("/parent_invocation_id", "must be another invocation")
+
+
+@contextmanager
+def _naming(given: dict[str, Any]) -> Iterator[None]:
+    """A dataset record that is not there is named."""
+    try:
+        yield
+    except DatasetRecordNotFound as refusal:
+        refusal.facts["missing_ids"] = [given["dataset_record_id"]]
+        raise

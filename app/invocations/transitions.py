@@ -1,0 +1,132 @@
+"""What happens to an invocation: it starts, lives, ends or is cancelled. Each is one statement that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from app.db.database import Answer, Writer
+from app.db.digest import digest_of
+from app.errors import AppError, Unavailable, invalid
+from app.invocations import store
+from app.invocations.errors import InvocationConflict, InvocationNotStarted
+from app.invocations.tables import TERMINAL
+
+
+async def start(
+    writer: Writer, tenant_id: str, wanted: str, started_at: datetime | None, if_match: list[int] | None
+) -> Answer:
+    """Start a queued invocation; again is the same.
+
+    Raises `InvocationNotFound`, `InvocationEnded`, `InvocationConflict` (it started at another instant),
+    `PreconditionFailed`.
+    """
+
+    def refusal(standing: Any) -> AppError | None:
+        if standing["status"] in TERMINAL:
+            return store.ended(standing)
+        if standing["status"] == "queued":
+            return store.unless_current(standing, if_match)
+        if started_at not in (None, standing["started_at"]):
+            return InvocationConflict("The invocation started at another instant.", current_status="running")
+        return None
+
+    return await _changed(
+        writer, "start", tenant_id, wanted, refusal,
+        {"tenant_ids": [tenant_id], "ids": [wanted], "started_ats": [started_at], "if_match": if_match},
+    )  # fmt: skip
+
+
+async def heartbeat(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None) -> Answer:
+    """A sign of life of a running invocation.
+
+    Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `PreconditionFailed`.
+    """
+
+    def refusal(standing: Any) -> AppError | None:
+        if standing["status"] in TERMINAL:
+            return store.ended(standing)
+        return _not_started(standing) if standing["status"] == "queued" else store.unless_current(standing, if_match)
+
+    return await _changed(
+        writer, "heartbeat", tenant_id, wanted, refusal,
+        {"tenant_ids": [tenant_id], "ids": [wanted], "if_match": if_match},
+    )  # fmt: skip
+
+
+async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any], if_match: list[int] | None) -> Answer:
+    """End an invocation with its results. The first terminal state wins; an exact repeat answers 200.
+
+    Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `PreconditionFailed`, `InvalidInput` (an end
+    before the start).
+    """
+    digest = digest_of(given)
+    named = {**store.RESULTS, **store.OUTCOME}
+    cleared = [name for name in named if name in given and given[name] is None]
+
+    def refusal(standing: Any) -> AppError | None:
+        if standing["status"] in TERMINAL:
+            return None if standing["end_digest"] == digest else store.ended(standing)
+        if standing["status"] == "queued" and given["status"] not in ("failed", "cancelled"):
+            return _not_started(standing)
+        started_at, ended_at = standing["started_at"], given.get("ended_at")
+        if started_at is not None and ended_at is not None and ended_at < started_at:
+            return invalid("/ended_at", "must not be before started_at")
+        return store.unless_current(standing, if_match)
+
+    arguments = {
+        "tenant_ids": [tenant_id],
+        "ids": [wanted],
+        "statuses": [given["status"]],
+        "ended_ats": [given.get("ended_at")],
+        "digests": [digest],
+        "cleared": [f",{','.join(cleared)},"],
+        "if_match": if_match,
+        **{plural: [given.get(name)] for name, plural in named.items()},
+    }
+    return await _changed(writer, "end", tenant_id, wanted, refusal, arguments)
+
+
+async def cancel(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None, *, force: bool) -> Answer:
+    """Cancel: at once while queued or with `force`, else by asking; again is the same.
+
+    Raises `InvocationNotFound`, `InvocationEnded`, `PreconditionFailed`.
+    """
+
+    def refusal(standing: Any) -> AppError | None:
+        if standing["status"] in TERMINAL:
+            return None if standing["status"] == "cancelled" else store.ended(standing)
+        asked = standing["cancel_requested_at"] is not None and not force
+        return None if asked else store.unless_current(standing, if_match)
+
+    return await _changed(
+        writer, "cancel", tenant_id, wanted, refusal,
+        {"tenant_id": tenant_id, "id": wanted, "force": force, "if_match": if_match},
+    )  # fmt: skip
+
+
+async def _changed(
+    writer: Writer,
+    name: str,
+    tenant_id: str,
+    wanted: str,
+    refusal: Callable[[Any], AppError | None],
+    arguments: Mapping[str, Any],
+) -> Answer:
+    """What the statement answers; else the refusal that the row's state gives.
+
+    None of them means that another writer was faster, and that the row now allows it, or shows its repeat.
+    """
+    for _ in range(store.TRIES):
+        answer = await writer.answer(store.SQL[name], **arguments)
+        if answer is not None:
+            return answer
+        refused = refusal(await store.standing_of(writer, tenant_id, wanted))
+        if refused is not None:
+            raise refused
+    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+
+def _not_started(standing: Any) -> AppError:
+    return InvocationNotStarted("The invocation is queued; start it first.", current_status=standing["status"])
