@@ -42,9 +42,15 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
     levels_around: ClassVar[int] = 0
 
-    def given(self) -> set[str]:
-        """The names of the members that the client sent."""
-        return self.model_fields_set
+    def given(self) -> dict[str, Any]:
+        """The members that the client sent, by name, nested ones too."""
+        return {name: _given(getattr(self, name)) for name in self.model_fields_set}
+
+
+def _given(value: Any) -> Any:
+    if isinstance(value, Body):
+        return value.given()
+    return [_given(item) for item in value] if isinstance(value, list) else value
 
 
 class Query(BaseModel):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.invocations import listing, store, transitions
@@ -39,11 +36,6 @@ INCLUDING = Including(store.INVOCATION, "invocations AS t")
 LINKS = (GenerationNotFound, ReferenceNotFound, DatasetRecordNotFound)
 
 
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name."""
-    return {name: getattr(body, name) for name in body.given()}
-
-
 @routes.post(
     "/v1/invocations",
     scope="invocations:write",
@@ -57,7 +49,7 @@ async def create_invocation(call: Call, _query: IncludeQuery, body: NewInvocatio
 
     The same id with the same fields answers 200 with the invocation as it now is.
     """
-    return await store.create(call.writer, call.tenant_id, given(body))
+    return await store.create(call.writer, call.tenant_id, body.given())
 
 
 @routes.get("/v1/invocations", scope="invocations:read", response_model=InvocationPage)
@@ -93,7 +85,7 @@ async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) ->
 )
 async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: InvocationChange) -> Answer:
     """Update the fields given. After the end only results may change: cost, fitness, scores, feedback, metadata …"""
-    return await store.patch(call.writer, call.tenant_id, invocation_id, given(body), call.if_match)
+    return await store.patch(call.writer, call.tenant_id, invocation_id, body.given(), call.if_match)
 
 
 @routes.delete(
@@ -140,7 +132,7 @@ async def heartbeat_invocation(call: Call, invocation_id: str) -> Answer:
 )
 async def end_invocation(call: Call, invocation_id: str, _query: IncludeQuery, body: End) -> Answer:
     """End an invocation with its results. The first terminal state wins; repeating it exactly answers 200."""
-    return await transitions.end(call.writer, call.tenant_id, invocation_id, given(body), call.if_match)
+    return await transitions.end(call.writer, call.tenant_id, invocation_id, body.given(), call.if_match)
 
 
 @routes.post(

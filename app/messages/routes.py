@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.invocations import store as invocations
@@ -18,11 +15,6 @@ from app.messages.schemas import Message, MessageChange, MessageList, MessagePag
 
 routes = Routes("messages")
 INCLUDING = Including(store.MESSAGE, "messages AS t", ("invocation_id",))
-
-
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name."""
-    return {name: getattr(body, name) for name in body.given()}
 
 
 @routes.post(
@@ -42,9 +34,9 @@ async def record_messages(
     else 200. One message is answered itself, items as `{"items": [...]}` in the order sent.
     """
     if isinstance(body, NewMessages):
-        messages = [given(message) for message in body.items]
+        messages = [message.given() for message in body.items]
         return await store.record(call.writer, call.tenant_id, invocation_id, messages)
-    return await store.record(call.writer, call.tenant_id, invocation_id, [given(body)], single=True)
+    return await store.record(call.writer, call.tenant_id, invocation_id, [body.given()], single=True)
 
 
 @routes.get(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.invocations import store as invocations
@@ -37,14 +34,6 @@ OUTPUT = Including(store.NODE, "node_invocations AS t", ("invocation_id",))
 PAYLOADS = Including(store.ACTION, "actions AS t", ("invocation_id", "node_invocation_id"))
 
 
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name; an error as the members it has."""
-    named = {name: getattr(body, name) for name in body.given()}
-    if isinstance(named.get("error"), Body):
-        named["error"] = given(named["error"])
-    return named
-
-
 @routes.post(
     "/v1/invocations/{invocation_id}/nodes",
     scope="nodes:write",
@@ -59,7 +48,7 @@ async def start_node(call: Call, invocation_id: str, _query: IncludeQuery, body:
     With a terminal `status` the run is recorded in one call. The same id with the same fields answers 200 with the row
     as it now is. A record that arrives after its invocation ended is kept all the same: the record must not lose data.
     """
-    return await store.start(call.writer, call.tenant_id, invocation_id, given(body))
+    return await store.start(call.writer, call.tenant_id, invocation_id, body.given())
 
 
 @routes.post(
@@ -73,7 +62,7 @@ async def end_node(
     call: Call, invocation_id: str, node_invocation_id: str, _query: IncludeQuery, body: NodeEnd
 ) -> Answer:
     """End a node with its results. The first end wins, and exactly the same again answers 200."""
-    return await store.end(call.writer, call.tenant_id, invocation_id, node_invocation_id, given(body), call.if_match)
+    return await store.end(call.writer, call.tenant_id, invocation_id, node_invocation_id, body.given(), call.if_match)
 
 
 @routes.get(
@@ -144,7 +133,7 @@ async def record_actions(
     An id that was recorded with the same fields is a replay; 201 if any action is new, else 200.
     """
     many = isinstance(body, NewActions)
-    actions = [given(item) for item in body.items] if isinstance(body, NewActions) else [given(body)]
+    actions = [action.given() for action in (body.items if isinstance(body, NewActions) else [body])]
     return await store.record_actions(
         call.writer, call.tenant_id, invocation_id, node_invocation_id, actions, single=not many
     )

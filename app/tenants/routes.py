@@ -46,14 +46,10 @@ def _visible(call: Call, tenant_id: str) -> str:
     return tenant_id
 
 
-def _given(body: TenantFields) -> dict[str, object]:
-    return {name: getattr(body, name) for name in body.given()}
-
-
 @routes.put("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant, status_code=201)
 async def put_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
     """Make a tenant, or update the fields given. Operator only. 201 when made, 200 when it was there."""
-    return await store.put(call.writer, _operator(call, tenant_id), _given(body), call.if_match)
+    return await store.put(call.writer, _operator(call, tenant_id), body.given(), call.if_match)
 
 
 @routes.get("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
@@ -65,7 +61,7 @@ async def get_tenant(call: Call, tenant_id: str) -> Answer:
 @routes.patch("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
 async def patch_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
     """Update the fields given. Operator only."""
-    return await store.patch(call.writer, _operator(call, tenant_id), _given(body), call.if_match)
+    return await store.patch(call.writer, _operator(call, tenant_id), body.given(), call.if_match)
 
 
 @routes.get("/v1/tenants", scope="admin", response_model=TenantPage)

@@ -7,7 +7,7 @@ from typing import Any
 from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body, JsonObject
+from app.http.fields import JsonObject
 from app.http.paging import page
 from app.versions import node_store, store
 from app.versions.errors import VersionNotFound
@@ -26,11 +26,6 @@ routes = Routes("node versions")
 MEMORY = "/v1/versions/{version_id}/nodes/{node_id}/memory"
 
 
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name."""
-    return {name: getattr(body, name) for name in body.given()}
-
-
 @routes.post(
     "/v1/versions/{version_id}/nodes",
     scope="versions:write",
@@ -46,9 +41,9 @@ async def record_node_versions(call: Call, version_id: str, body: NewNode | NewN
     node's next revision. 201 if any is new.
     """
     if isinstance(body, NewNodes):
-        nodes = [given(node) for node in body.items]
+        nodes = [node.given() for node in body.items]
         return await node_store.create(call.writer, call.tenant_id, version_id, nodes)
-    return await node_store.create_one(call.writer, call.tenant_id, version_id, given(body))
+    return await node_store.create_one(call.writer, call.tenant_id, version_id, body.given())
 
 
 @routes.get(

@@ -8,7 +8,7 @@ from app.db.database import Answer
 from app.errors import PreconditionFailed
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body, Verbatim
+from app.http.fields import Verbatim
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.versions import store
@@ -28,19 +28,6 @@ from app.workflows.errors import WorkflowNotFound
 routes = Routes("versions")
 INCLUDING = Including(store.VERSION, "versions AS t")
 IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
-
-
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name, nested ones too."""
-    return {name: _plain(getattr(body, name)) for name in body.given()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Body):
-        return given(value)
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
 
 
 def unchanged(call: Call, tag: str) -> bool:
@@ -63,7 +50,7 @@ async def create_version(call: Call, workflow_id: str, query: CreateQuery, body:
 
     The id defaults to the SHA-256 of content and ancestry, so creating the same again answers 200 with the stored row.
     """
-    return await store.create(call.writer, call.tenant_id, workflow_id, given(body), keep=query.on_existing == "keep")
+    return await store.create(call.writer, call.tenant_id, workflow_id, body.given(), keep=query.on_existing == "keep")
 
 
 @routes.get("/v1/versions/latest", scope="versions:read", response_model=Version, errors=(VersionNotFound,))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.db.database import Answer
 from app.errors import invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.fields import Body
 from app.http.paging import page
 from app.jobs import store as jobs
 from app.jobs.schemas import Job
@@ -19,23 +16,18 @@ from app.workflows.schemas import DeleteQuery, NewWorkflow, Workflow, WorkflowFi
 routes = Routes("workflows")
 
 
-def given(body: Body) -> dict[str, Any]:
-    """The members that the client sent, by name."""
-    return {name: getattr(body, name) for name in body.given()}
-
-
 @routes.post(
     "/v1/workflows", scope="workflows:write", response_model=Workflow, status_code=201, errors=(WorkflowConflict,)
 )
 async def create_workflow(call: Call, body: NewWorkflow) -> Answer:
     """Create a workflow. The same id with the same fields answers 200 with the workflow as it now is."""
-    return await store.create(call.writer, call.tenant_id, given(body))
+    return await store.create(call.writer, call.tenant_id, body.given())
 
 
 @routes.put("/v1/workflows/{workflow_id}", scope="workflows:write", response_model=Workflow, status_code=201)
 async def ensure_workflow(call: Call, workflow_id: str, body: WorkflowFields) -> Answer:
     """Ensure that a workflow exists: create it (201), or update the fields given (200)."""
-    return await store.ensure(call.writer, call.tenant_id, workflow_id, given(body), call.if_match)
+    return await store.ensure(call.writer, call.tenant_id, workflow_id, body.given(), call.if_match)
 
 
 @routes.get("/v1/workflows/{workflow_id}", scope="workflows:read", response_model=Workflow, errors=(WorkflowNotFound,))
@@ -55,7 +47,7 @@ async def list_workflows(call: Call, query: WorkflowList) -> Answer:
 )
 async def patch_workflow(call: Call, workflow_id: str, body: WorkflowFields) -> Answer:
     """Update the fields given; `If-Match` refuses when the workflow has changed meanwhile."""
-    return await store.patch(call.writer, call.tenant_id, workflow_id, given(body), call.if_match)
+    return await store.patch(call.writer, call.tenant_id, workflow_id, body.given(), call.if_match)
 
 
 @routes.delete(
