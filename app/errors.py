@@ -146,6 +146,16 @@ class Unavailable(AppError):
         super().__init__(detail, headers={"Retry-After": str(retry_after_seconds)}, **facts)
 
 
+def changed(what: str, revision: int | None) -> PreconditionFailed:
+    """A `PreconditionFailed` for an `If-Match` that names another revision than this one; None where nothing is there.
+
+    `current_etag` is the tag that would have done.
+    """
+    if revision is None:
+        return PreconditionFailed(f"The {what} is not there, so `If-Match` cannot hold.")
+    return PreconditionFailed(f"The {what} has another revision; read it again.", current_etag=f'"{revision}"')
+
+
 def invalid(pointer: str, message: str) -> InvalidInput:
     """An `InvalidInput` about one place: a JSON Pointer into the body, or the name of a parameter."""
     return InvalidInput(f"{pointer or 'The body'}: {message}.", errors=[{"pointer": pointer, "message": message}])

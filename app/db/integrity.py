@@ -27,6 +27,7 @@ INCOMPLETE = "CA003"
 TAKEN = "CA004"
 _UNSTORABLE = frozenset({"22P05", "22P02", "22021", "22003", "22007", "22008", "22032", "54000"})
 _SESSION_ENDED = frozenset({"57P01", "57P02", "57P03", "25P03"})
+IN_THE_WAY = "Other writers were in the way; nothing was stored. Try again."
 _AWAY = "The database went away; whether a write happened is not known. Repeat it under the same Idempotency-Key."
 
 
@@ -79,7 +80,7 @@ def _explain_state(error: asyncpg.PostgresError) -> AppError:
     if state == "54001":
         return MalformedRequest("The body nests too deep.")
     if state in RETRYABLE or state == INCOMPLETE:
-        return Unavailable("Other writers were in the way; nothing was stored. Try again.")
+        return Unavailable(IN_THE_WAY)
     if state == "55P03":
         return Unavailable("Another writer holds the row for too long; nothing was stored. Try again.")
     if state == "57014":

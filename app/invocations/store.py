@@ -10,9 +10,10 @@ from typing import Any
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
+from app.db.race import decided
 from app.db.shape import Shape, instant, money, verbatim
 from app.db.sql import Statement, load
-from app.errors import AppError, PreconditionFailed, Unavailable, invalid
+from app.errors import AppError, changed, invalid
 from app.invocations.errors import (
     DatasetRecordNotFound,
     InvocationConflict,
@@ -23,7 +24,6 @@ from app.invocations.errors import (
 from app.invocations.tables import TERMINAL
 from app.versions import store as versions
 
-TRIES = 3
 FIELDS = {
     "parent_invocation_id": "parents",
     "run_id": "run_ids",
@@ -106,47 +106,48 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     """
     if given.get("status") == "queued" and given.get("started_at") is not None:
         raise invalid("/started_at", "must be absent while the status is queued")
-    wanted = given.get("id") or new_id("inv")
-    _check_parent(given, wanted)
-    digest = digest_of({**given, "id": wanted})
+    invocation_id = given.get("id") or new_id("inv")
+    _check_parent(given, invocation_id)
+    digest = digest_of({**given, "id": invocation_id})
     columns = {**FIELDS, **RESULTS, **OUTCOME}
-    for _ in range(TRIES):
-        with _naming(given):
-            answer = await writer.answer(
-                SQL["create"],
-                tenant_ids=[tenant_id],
-                ids=[wanted],
-                version_ids=[given["version_id"]],
-                statuses=[given.get("status", "running")],
-                started_ats=[given.get("started_at")],
-                digests=[digest],
-                **{plural: [given.get(name)] for name, plural in columns.items()},
-            )
-        if answer is not None:
-            return answer
-        stored = await writer.row(SQL["standing"], tenant_id=tenant_id, id=wanted)
+
+    async def why() -> None:
+        stored = await writer.row(SQL["standing"], tenant_id=tenant_id, id=invocation_id)
         if stored is None:
             await versions.require(writer, tenant_id, given["version_id"])
         elif stored["digest"] != digest:
-            raise InvocationConflict("An invocation with this id was created with other fields.", id=wanted)
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+            raise InvocationConflict("An invocation with this id was created with other fields.", id=invocation_id)
+
+    with _naming(given):
+        return await decided(
+            writer,
+            SQL["create"],
+            why,
+            tenant_ids=[tenant_id],
+            ids=[invocation_id],
+            version_ids=[given["version_id"]],
+            statuses=[given.get("status", "running")],
+            started_ats=[given.get("started_at")],
+            digests=[digest],
+            **{plural: [given.get(name)] for name, plural in columns.items()},
+        )
 
 
 async def patch(
-    writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any], if_match: list[int] | None
+    writer: Writer, tenant_id: str, invocation_id: str, given: dict[str, Any], if_match: list[int] | None
 ) -> Answer:
     """Update the fields given. Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationEnded` for frozen ones."""
-    _check_parent(given, wanted)
+    _check_parent(given, invocation_id)
     arguments = {name: b"{}" if name in NEVER_NULL and value is None else value for name, value in given.items()}
     statement = _patch(frozenset(given)) if given else SQL["unchanged"]
     with _naming(given):
-        answer = await writer.answer(statement, tenant_id=tenant_id, id=wanted, if_match=if_match, **arguments)
+        answer = await writer.answer(statement, tenant_id=tenant_id, id=invocation_id, if_match=if_match, **arguments)
     if answer is not None:
         return answer
-    standing = await standing_of(writer, tenant_id, wanted)
-    changed = unless_current(standing, if_match)
-    if changed is not None:
-        raise changed
+    standing = await standing_of(writer, tenant_id, invocation_id)
+    refusal = unless_current(standing, if_match)
+    if refusal is not None:
+        raise refusal
     frozen = sorted(name for name in given if name not in RESULTS)
     raise ended(standing, frozen_fields=frozen)
 
@@ -167,24 +168,24 @@ def _patch(names: frozenset[str]) -> Statement:
     )
 
 
-async def delete(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None) -> Answer:
+async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None) -> Answer:
     """Delete an ended invocation with its nodes, actions and messages; in a transaction.
 
     Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationNotEnded` (it runs, or others descend from it).
     """
-    standing = await writer.row(SQL["lock"], tenant_id=tenant_id, id=wanted)
+    standing = await writer.row(SQL["lock"], tenant_id=tenant_id, id=invocation_id)
     if standing is None:
-        raise InvocationNotFound("There is no such invocation.", id=wanted)
-    changed = unless_current(standing, if_match)
-    if changed is not None:
-        raise changed
+        raise InvocationNotFound("There is no such invocation.", id=invocation_id)
+    refusal = unless_current(standing, if_match)
+    if refusal is not None:
+        raise refusal
     if standing["status"] not in TERMINAL:
         raise InvocationNotEnded("The invocation has not ended; cancel it first.", current_status=standing["status"])
     if standing["has_children"]:
         raise InvocationNotEnded("Other invocations have this one as parent; delete them first.")
     for part in ("delete_parts", "delete_nodes"):
-        await writer.rows(SQL[part], tenant_id=tenant_id, id=wanted)
-    answer = await writer.answer(SQL["delete"], tenant_id=tenant_id, id=wanted)
+        await writer.rows(SQL[part], tenant_id=tenant_id, id=invocation_id)
+    answer = await writer.answer(SQL["delete"], tenant_id=tenant_id, id=invocation_id)
     assert answer is not None
     return answer
 
@@ -197,24 +198,24 @@ def _get(include: frozenset[str]) -> Statement:
     )
 
 
-async def get(reader: Reader, tenant_id: str, wanted: str, include: frozenset[str] = frozenset()) -> Answer:
+async def get(reader: Reader, tenant_id: str, invocation_id: str, include: frozenset[str] = frozenset()) -> Answer:
     """The invocation. Raises `InvocationNotFound`."""
-    row = await reader.row(_get(include), tenant_id=tenant_id, id=wanted)
+    row = await reader.row(_get(include), tenant_id=tenant_id, id=invocation_id)
     if row is None:
-        raise InvocationNotFound("There is no such invocation.", id=wanted)
+        raise InvocationNotFound("There is no such invocation.", id=invocation_id)
     return Answer(200, row["body"], row["revision"])
 
 
-async def require(reader: Reader, tenant_id: str, wanted: str) -> None:
+async def require(reader: Reader, tenant_id: str, invocation_id: str) -> None:
     """Raise `InvocationNotFound` unless the invocation is there."""
-    await standing_of(reader, tenant_id, wanted)
+    await standing_of(reader, tenant_id, invocation_id)
 
 
-async def standing_of(reader: Reader, tenant_id: str, wanted: str) -> Any:
+async def standing_of(reader: Reader, tenant_id: str, invocation_id: str) -> Any:
     """Where the invocation stands. Raises `InvocationNotFound`."""
-    row = await reader.row(SQL["standing"], tenant_id=tenant_id, id=wanted)
+    row = await reader.row(SQL["standing"], tenant_id=tenant_id, id=invocation_id)
     if row is None:
-        raise InvocationNotFound("There is no such invocation.", id=wanted)
+        raise InvocationNotFound("There is no such invocation.", id=invocation_id)
     return row
 
 
@@ -231,13 +232,11 @@ def unless_current(standing: Any, if_match: list[int] | None) -> AppError | None
     """The refusal of a change whose `If-Match` does not name the row's revision."""
     if if_match is None or standing["revision"] in if_match:
         return None
-    return PreconditionFailed(
-        "The invocation has another revision; read it again.", current_etag=f'"{standing["revision"]}"'
-    )
+    return changed("invocation", standing["revision"])
 
 
-def _check_parent(given: dict[str, Any], wanted: str) -> None:
-    if given.get("parent_invocation_id") == wanted:
+def _check_parent(given: dict[str, Any], invocation_id: str) -> None:
+    if given.get("parent_invocation_id") == invocation_id:
         raise invalid("/parent_invocation_id", "must be another invocation")
 
 

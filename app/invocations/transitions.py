@@ -8,14 +8,15 @@ from typing import Any
 
 from app.db.database import Answer, Writer
 from app.db.digest import digest_of
-from app.errors import AppError, Unavailable, invalid
+from app.db.race import decided
+from app.errors import AppError, invalid
 from app.invocations import store
 from app.invocations.errors import InvocationConflict, InvocationNotStarted
 from app.invocations.tables import TERMINAL
 
 
 async def start(
-    writer: Writer, tenant_id: str, wanted: str, started_at: datetime | None, if_match: list[int] | None
+    writer: Writer, tenant_id: str, invocation_id: str, started_at: datetime | None, if_match: list[int] | None
 ) -> Answer:
     """Start a queued invocation; again is the same.
 
@@ -33,12 +34,12 @@ async def start(
         return None
 
     return await _changed(
-        writer, "start", tenant_id, wanted, refusal,
-        {"tenant_ids": [tenant_id], "ids": [wanted], "started_ats": [started_at], "if_match": if_match},
+        writer, "start", tenant_id, invocation_id, refusal,
+        {"tenant_ids": [tenant_id], "ids": [invocation_id], "started_ats": [started_at], "if_match": if_match},
     )  # fmt: skip
 
 
-async def heartbeat(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None) -> Answer:
+async def heartbeat(writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None) -> Answer:
     """A sign of life of a running invocation.
 
     Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `PreconditionFailed`.
@@ -50,12 +51,14 @@ async def heartbeat(writer: Writer, tenant_id: str, wanted: str, if_match: list[
         return _not_started(standing) if standing["status"] == "queued" else store.unless_current(standing, if_match)
 
     return await _changed(
-        writer, "heartbeat", tenant_id, wanted, refusal,
-        {"tenant_ids": [tenant_id], "ids": [wanted], "if_match": if_match},
+        writer, "heartbeat", tenant_id, invocation_id, refusal,
+        {"tenant_ids": [tenant_id], "ids": [invocation_id], "if_match": if_match},
     )  # fmt: skip
 
 
-async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any], if_match: list[int] | None) -> Answer:
+async def end(
+    writer: Writer, tenant_id: str, invocation_id: str, given: dict[str, Any], if_match: list[int] | None
+) -> Answer:
     """End an invocation with its results. The first terminal state wins; an exact repeat answers 200.
 
     Raises `InvocationNotFound`, `InvocationEnded`, `InvocationNotStarted`, `PreconditionFailed`, `InvalidInput` (an end
@@ -77,7 +80,7 @@ async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any]
 
     arguments = {
         "tenant_ids": [tenant_id],
-        "ids": [wanted],
+        "ids": [invocation_id],
         "statuses": [given["status"]],
         "ended_ats": [given.get("ended_at")],
         "digests": [digest],
@@ -85,10 +88,12 @@ async def end(writer: Writer, tenant_id: str, wanted: str, given: dict[str, Any]
         "if_match": if_match,
         **{plural: [given.get(name)] for name, plural in named.items()},
     }
-    return await _changed(writer, "end", tenant_id, wanted, refusal, arguments)
+    return await _changed(writer, "end", tenant_id, invocation_id, refusal, arguments)
 
 
-async def cancel(writer: Writer, tenant_id: str, wanted: str, if_match: list[int] | None, *, force: bool) -> Answer:
+async def cancel(
+    writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None, *, force: bool
+) -> Answer:
     """Cancel: at once while queued or with `force`, else by asking; again is the same.
 
     Raises `InvocationNotFound`, `InvocationEnded`, `PreconditionFailed`.
@@ -101,8 +106,8 @@ async def cancel(writer: Writer, tenant_id: str, wanted: str, if_match: list[int
         return None if asked else store.unless_current(standing, if_match)
 
     return await _changed(
-        writer, "cancel", tenant_id, wanted, refusal,
-        {"tenant_id": tenant_id, "id": wanted, "force": force, "if_match": if_match},
+        writer, "cancel", tenant_id, invocation_id, refusal,
+        {"tenant_id": tenant_id, "id": invocation_id, "force": force, "if_match": if_match},
     )  # fmt: skip
 
 
@@ -110,7 +115,7 @@ async def _changed(
     writer: Writer,
     name: str,
     tenant_id: str,
-    wanted: str,
+    invocation_id: str,
     refusal: Callable[[Any], AppError | None],
     arguments: Mapping[str, Any],
 ) -> Answer:
@@ -118,14 +123,13 @@ async def _changed(
 
     None of them means that another writer was faster, and that the row now allows it, or shows its repeat.
     """
-    for _ in range(store.TRIES):
-        answer = await writer.answer(store.SQL[name], **arguments)
-        if answer is not None:
-            return answer
-        refused = refusal(await store.standing_of(writer, tenant_id, wanted))
+
+    async def why() -> None:
+        refused = refusal(await store.standing_of(writer, tenant_id, invocation_id))
         if refused is not None:
             raise refused
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+    return await decided(writer, store.SQL[name], why, **arguments)
 
 
 def _not_started(standing: Any) -> AppError:

@@ -13,7 +13,7 @@ from app.db.integrity import IdsTaken
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, instant, items, only, verbatim
 from app.db.sql import Statement, load
-from app.errors import PreconditionFailed
+from app.errors import changed
 from app.messages.errors import MessageConflict, MessageNotFound
 
 COLUMNS = {
@@ -82,7 +82,9 @@ async def record(
             tenant_id=tenant_id,
             invocation_id=invocation_id,
             ids=ids,
-            digests=[digest_of({**message, "id": wanted}) for wanted, message in zip(ids, messages, strict=True)],
+            digests=[
+                digest_of({**message, "id": message_id}) for message_id, message in zip(ids, messages, strict=True)
+            ],
             **{plural: [message.get(name) for message in messages] for name, plural in COLUMNS.items()},
         )
     except IdsTaken as taken:
@@ -92,15 +94,15 @@ async def record(
 
 
 async def patch(
-    writer: Writer, tenant_id: str, invocation_id: str, id: str, target: str | None, if_match: list[int] | None
+    writer: Writer, tenant_id: str, invocation_id: str, message_id: str, target: str | None, if_match: list[int] | None
 ) -> Answer:
     """Say which node invocation read the message. Raises `MessageNotFound`, `PreconditionFailed`."""
     answer = await writer.answer(
-        _ONE["patch"], tenant_id=tenant_id, invocation_id=invocation_id, id=id, target=target, if_match=if_match
+        _ONE["patch"], tenant_id=tenant_id, invocation_id=invocation_id, id=message_id, target=target, if_match=if_match
     )
     if answer is None:
-        current = await get(writer, tenant_id, invocation_id, id)
-        raise PreconditionFailed("The message has another revision; read it again.", current_etag=f'"{current.etag}"')
+        current = await get(writer, tenant_id, invocation_id, message_id)
+        raise changed("message", current.etag)
     return answer
 
 
@@ -113,10 +115,10 @@ def _get(include: frozenset[str]) -> Statement:
 
 
 async def get(
-    reader: Reader, tenant_id: str, invocation_id: str, id: str, include: frozenset[str] = frozenset()
+    reader: Reader, tenant_id: str, invocation_id: str, message_id: str, include: frozenset[str] = frozenset()
 ) -> Answer:
     """The message. Raises `MessageNotFound`."""
-    row = await reader.row(_get(include), tenant_id=tenant_id, invocation_id=invocation_id, id=id)
+    row = await reader.row(_get(include), tenant_id=tenant_id, invocation_id=invocation_id, id=message_id)
     if row is None:
-        raise MessageNotFound("There is no such message in this invocation.", id=id)
+        raise MessageNotFound("There is no such message in this invocation.", id=message_id)
     return Answer(200, row["body"], row["revision"])

@@ -12,14 +12,14 @@ from app.db.digest import digest_of
 from app.db.ids import ids_of, new_id
 from app.db.integrity import IdsTaken
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, instant, items, money, only, verbatim
 from app.db.sql import Statement, load
-from app.errors import PreconditionFailed, Unavailable, invalid
+from app.errors import changed, invalid
 from app.invocations import store as invocations
 from app.nodes.errors import ActionConflict, NodeInvocationConflict, NodeInvocationEnded, NodeInvocationNotFound
 from app.versions.node_errors import NodeVersionMissing
 
-TRIES = 3
 RESULTS = {
     "model": "models",
     "output": "outputs",
@@ -147,44 +147,45 @@ async def start(writer: Writer, tenant_id: str, invocation_id: str, given: Mappi
     status = given.get("status", "running")
     if status == "running" and given.get("ended_at") is not None:
         raise invalid("/ended_at", "must be absent while the status is running")
-    wanted = given.get("id") or new_id("ni")
-    digest = digest_of({**given, "id": wanted})
-    for _ in range(TRIES):
-        answer = await writer.answer(
-            _SQL["start"],
-            tenant_ids=[tenant_id],
-            invocation_ids=[invocation_id],
-            ids=[wanted],
-            node_ids=[given["node_id"]],
-            attempt_nos=[given.get("attempt_no", 1)],
-            statuses=[status],
-            started_ats=[given.get("started_at")],
-            ended_ats=[given.get("ended_at")],
-            digests=[digest],
-            **_results(given),
-        )
-        if answer is not None:
-            return answer
-        await _explain_start(writer, tenant_id, invocation_id, wanted, digest, given["node_id"])
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+    node_invocation_id = given.get("id") or new_id("ni")
+    digest = digest_of({**given, "id": node_invocation_id})
+    return await decided(
+        writer,
+        _SQL["start"],
+        lambda: _explain_start(writer, tenant_id, invocation_id, node_invocation_id, digest, given["node_id"]),
+        tenant_ids=[tenant_id],
+        invocation_ids=[invocation_id],
+        ids=[node_invocation_id],
+        node_ids=[given["node_id"]],
+        attempt_nos=[given.get("attempt_no", 1)],
+        statuses=[status],
+        started_ats=[given.get("started_at")],
+        ended_ats=[given.get("ended_at")],
+        digests=[digest],
+        **_results(given),
+    )
 
 
 async def _explain_start(
-    reader: Reader, tenant_id: str, invocation_id: str, wanted: str, digest: bytes, node_id: str
+    reader: Reader, tenant_id: str, invocation_id: str, node_invocation_id: str, digest: bytes, node_id: str
 ) -> None:
     await invocations.require(reader, tenant_id, invocation_id)
-    standing = await reader.row(_SQL["standing"], tenant_id=tenant_id, invocation_id=invocation_id, id=wanted)
+    standing = await reader.row(
+        _SQL["standing"], tenant_id=tenant_id, invocation_id=invocation_id, id=node_invocation_id
+    )
     if standing is None:
         raise NodeVersionMissing("The invocation's version has no such node.", node_id=node_id)
     if standing["digest"] != digest:
-        raise NodeInvocationConflict("A node invocation with this id was started with other fields.", id=wanted)
+        raise NodeInvocationConflict(
+            "A node invocation with this id was started with other fields.", id=node_invocation_id
+        )
 
 
 async def end(
     writer: Writer,
     tenant_id: str,
     invocation_id: str,
-    wanted: str,
+    node_invocation_id: str,
     given: Mapping[str, Any],
     if_match: list[int] | None,
 ) -> Answer:
@@ -195,44 +196,43 @@ async def end(
     digest = digest_of(given)
     cleared = [name for name in RESULTS if name in given and given[name] is None]
     files = {"files": given["files"] or []} if "files" in given else {}
-    for _ in range(TRIES):
-        answer = await writer.answer(
-            _SQL["end"],
-            tenant_ids=[tenant_id],
-            invocation_ids=[invocation_id],
-            ids=[wanted],
-            statuses=[given["status"]],
-            ended_ats=[given.get("ended_at")],
-            cleared=[f",{','.join(cleared)},"],
-            digests=[digest],
-            if_match=if_match,
-            **_results({**given, **files}),
-        )
-        if answer is not None:
-            return answer
-        standing = await _standing(writer, tenant_id, invocation_id, wanted)
+
+    async def why() -> None:
+        standing = await _standing(writer, tenant_id, invocation_id, node_invocation_id)
         if standing["status"] != "running" and standing["end_digest"] != digest:
             raise NodeInvocationEnded(
                 f"The node invocation is {standing['status']}; the first terminal state stays.",
                 current_status=standing["status"],
             )
         if standing["status"] == "running" and if_match is not None and standing["revision"] not in if_match:
-            raise PreconditionFailed(
-                "The node invocation has another revision; read it again.", current_etag=f'"{standing["revision"]}"'
-            )
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+            raise changed("node invocation", standing["revision"])
+
+    return await decided(
+        writer,
+        _SQL["end"],
+        why,
+        tenant_ids=[tenant_id],
+        invocation_ids=[invocation_id],
+        ids=[node_invocation_id],
+        statuses=[given["status"]],
+        ended_ats=[given.get("ended_at")],
+        cleared=[f",{','.join(cleared)},"],
+        digests=[digest],
+        if_match=if_match,
+        **_results({**given, **files}),
+    )
 
 
-async def _standing(reader: Reader, tenant_id: str, invocation_id: str, wanted: str) -> Any:
-    row = await reader.row(_SQL["standing"], tenant_id=tenant_id, invocation_id=invocation_id, id=wanted)
+async def _standing(reader: Reader, tenant_id: str, invocation_id: str, node_invocation_id: str) -> Any:
+    row = await reader.row(_SQL["standing"], tenant_id=tenant_id, invocation_id=invocation_id, id=node_invocation_id)
     if row is None:
-        raise NodeInvocationNotFound("There is no such node invocation in this invocation.", id=wanted)
+        raise NodeInvocationNotFound("There is no such node invocation in this invocation.", id=node_invocation_id)
     return row
 
 
-async def require(reader: Reader, tenant_id: str, invocation_id: str, wanted: str) -> None:
+async def require(reader: Reader, tenant_id: str, invocation_id: str, node_invocation_id: str) -> None:
     """Raise `NodeInvocationNotFound` unless the node invocation is there."""
-    await _standing(reader, tenant_id, invocation_id, wanted)
+    await _standing(reader, tenant_id, invocation_id, node_invocation_id)
 
 
 @lru_cache(maxsize=4)
@@ -243,11 +243,13 @@ def _get(include: frozenset[str]) -> Statement:
     )
 
 
-async def get(reader: Reader, tenant_id: str, invocation_id: str, wanted: str, include: frozenset[str]) -> Answer:
+async def get(
+    reader: Reader, tenant_id: str, invocation_id: str, node_invocation_id: str, include: frozenset[str]
+) -> Answer:
     """The node invocation. Raises `NodeInvocationNotFound`."""
-    row = await reader.row(_get(include), tenant_id=tenant_id, invocation_id=invocation_id, id=wanted)
+    row = await reader.row(_get(include), tenant_id=tenant_id, invocation_id=invocation_id, id=node_invocation_id)
     if row is None:
-        raise NodeInvocationNotFound("There is no such node invocation in this invocation.", id=wanted)
+        raise NodeInvocationNotFound("There is no such node invocation in this invocation.", id=node_invocation_id)
     return Answer(200, row["body"], row["revision"])
 
 
@@ -272,7 +274,7 @@ async def record_actions(
             invocation_id=invocation_id,
             node_invocation_id=node_invocation_id,
             ids=ids,
-            digests=[digest_of({**action, "id": wanted}) for wanted, action in zip(ids, actions, strict=True)],
+            digests=[digest_of({**action, "id": action_id}) for action_id, action in zip(ids, actions, strict=True)],
             **{plural: [action.get(name) for action in actions] for name, plural in ACTION_COLUMNS.items()},
         )
     except IdsTaken as taken:

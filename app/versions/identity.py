@@ -23,7 +23,7 @@ def dsl_hash(dsl: bytes) -> str:
         return "raw:" + hashlib.sha256(dsl).hexdigest()
 
 
-def version_id(workflow_id: str, hashed: str, operation: str, parent1_id: str | None, parent2_id: str | None) -> str:
+def derived_id(workflow_id: str, hashed: str, operation: str, parent1_id: str | None, parent2_id: str | None) -> str:
     """SHA-256 (hex) of the canonical form of content and ancestry: re-creating is a replay."""
     named = {
         "workflow_id": workflow_id,

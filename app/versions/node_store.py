@@ -14,7 +14,7 @@ from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
-from app.errors import PreconditionFailed
+from app.errors import changed
 from app.versions.errors import VersionNotFound
 from app.versions.node_errors import NodeVersionConflict, NodeVersionMissing
 
@@ -138,5 +138,5 @@ async def write_memory(
     )
     if answer is None:
         current = await memory(writer, tenant_id, version_id, node_id)
-        raise PreconditionFailed("The memory has another revision; read it again.", current_etag=f'"{current.etag}"')
+        raise changed("memory", current.etag)
     return answer

@@ -9,15 +9,15 @@ from typing import Any
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, instant, verbatim
 from app.db.sql import Statement, load
-from app.errors import NotFound, PreconditionFailed, Unavailable
+from app.errors import NotFound, changed
 from app.versions import node_store
 from app.versions.errors import VersionConflict, VersionNotFound
-from app.versions.identity import dsl_hash, version_id
+from app.versions.identity import derived_id, dsl_hash
 from app.workflows.store import WORKFLOW
 
-TRIES = 3
 THREAD_BYTES = 64 * 1024
 
 VERSION = Shape(
@@ -84,7 +84,7 @@ async def _fields(workflow_id: str, given: dict[str, Any]) -> dict[str, Any]:
     operation = given.get("operation", "init")
     parent1_id, parent2_id = given.get("parent1_id"), given.get("parent2_id")
     return {
-        "id": given.get("id") or version_id(workflow_id, hashed, operation, parent1_id, parent2_id),
+        "id": given.get("id") or derived_id(workflow_id, hashed, operation, parent1_id, parent2_id),
         "workflow_id": workflow_id,
         "dsl": dsl,
         "dsl_hash": hashed,
@@ -97,14 +97,12 @@ async def _fields(workflow_id: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _insert(writer: Writer, tenant_id: str, fields: dict[str, Any], keep: bool) -> Answer:
-    for _ in range(TRIES):
-        answer = await writer.answer(_SQL["create"], tenant_id=tenant_id, keep=keep, **fields)
-        if answer is not None:
-            return answer
+    async def why() -> None:
         stored = await writer.row(_get(frozenset()), tenant_id=tenant_id, id=fields["id"])
         if stored is not None and not _same(stored, fields, keep):
             raise VersionConflict("A version with this id has another content or ancestry.", id=fields["id"])
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+    return await decided(writer, _SQL["create"], why, tenant_id=tenant_id, keep=keep, **fields)
 
 
 def _same(stored: Any, fields: dict[str, Any], keep: bool) -> bool:
@@ -141,11 +139,11 @@ def _latest(include: frozenset[str]) -> Statement:
     )
 
 
-async def get(reader: Reader, tenant_id: str, wanted: str, include: frozenset[str] = frozenset()) -> Answer:
+async def get(reader: Reader, tenant_id: str, version_id: str, include: frozenset[str] = frozenset()) -> Answer:
     """The version. Raises `VersionNotFound`."""
-    row = await reader.row(_get(include), tenant_id=tenant_id, id=wanted)
+    row = await reader.row(_get(include), tenant_id=tenant_id, id=version_id)
     if row is None:
-        raise VersionNotFound("There is no such version.", id=wanted)
+        raise VersionNotFound("There is no such version.", id=version_id)
     return Answer(200, row["body"], 1)
 
 
@@ -159,33 +157,34 @@ async def latest(
     return Answer(200, row["body"])
 
 
-async def dsl(reader: Reader, tenant_id: str, wanted: str) -> tuple[bytes, str]:
+async def dsl(reader: Reader, tenant_id: str, version_id: str) -> tuple[bytes, str]:
     """The exact DSL and its hash. Raises `VersionNotFound`."""
-    row = await reader.row(_SQL["dsl"], tenant_id=tenant_id, id=wanted)
+    row = await reader.row(_SQL["dsl"], tenant_id=tenant_id, id=version_id)
     if row is None:
-        raise VersionNotFound("There is no such version.", id=wanted)
+        raise VersionNotFound("There is no such version.", id=version_id)
     return row["dsl"], row["dsl_hash"]
 
 
-async def put_io(writer: Writer, tenant_id: str, wanted: str, io: bytes, if_match: list[int] | None) -> Answer:
+async def put_io(writer: Writer, tenant_id: str, version_id: str, io: bytes, if_match: list[int] | None) -> Answer:
     """Keep the recorded inputs and outputs of a version. Raises `VersionNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["put_io"], tenant_id=tenant_id, id=wanted, io=io, if_match=if_match)
+    answer = await writer.answer(_SQL["put_io"], tenant_id=tenant_id, id=version_id, io=io, if_match=if_match)
     if answer is None:
-        await require(writer, tenant_id, wanted)
-        raise PreconditionFailed("The record has another revision; read it again.")
+        await require(writer, tenant_id, version_id)
+        stored = await writer.row(_SQL["io"], tenant_id=tenant_id, id=version_id)
+        raise changed("record", None if stored is None else stored["revision"])
     return answer
 
 
-async def io(reader: Reader, tenant_id: str, wanted: str) -> Answer:
+async def io(reader: Reader, tenant_id: str, version_id: str) -> Answer:
     """The recorded inputs and outputs, exactly. Raises `VersionNotFound`, `NotFound` where none are recorded."""
-    row = await reader.row(_SQL["io"], tenant_id=tenant_id, id=wanted)
+    row = await reader.row(_SQL["io"], tenant_id=tenant_id, id=version_id)
     if row is None:
-        await require(reader, tenant_id, wanted)
+        await require(reader, tenant_id, version_id)
         raise NotFound("Nothing is recorded for this version; PUT it first.")
     return Answer(200, row["io"], row["revision"])
 
 
-async def require(reader: Reader, tenant_id: str, wanted: str) -> None:
+async def require(reader: Reader, tenant_id: str, version_id: str) -> None:
     """Raise `VersionNotFound` unless the version exists."""
-    if await reader.row(_SQL["exists"], tenant_id=tenant_id, id=wanted) is None:
-        raise VersionNotFound("There is no such version.", id=wanted)
+    if await reader.row(_SQL["exists"], tenant_id=tenant_id, id=version_id) is None:
+        raise VersionNotFound("There is no such version.", id=version_id)

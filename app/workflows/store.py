@@ -8,12 +8,12 @@ from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
-from app.errors import PreconditionFailed, Unavailable
+from app.errors import changed
 from app.workflows.errors import WorkflowConflict, WorkflowNotEmpty, WorkflowNotFound
 
-TRIES = 3
 # The kind of the job that deletes a workflow with everything that belongs to it.
 DELETE_KIND = "workflow.delete"
 FIELDS = ("name", "description", "owner_id", "metadata")
@@ -68,16 +68,15 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     """
     fields = {**given, "id": given.get("id") or new_id("wf")}
     digest = digest_of(fields)
-    for _ in range(TRIES):
-        answer = await writer.answer(
-            _SQL["create"], tenant_id=tenant_id, id=fields["id"], digest=digest, **_arguments(given)
-        )
-        if answer is not None:
-            return answer
+
+    async def why() -> None:
         stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=fields["id"])
         if stored is not None and stored["digest"] != digest:
             raise WorkflowConflict("A workflow with this id was created with other fields.", id=fields["id"])
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+
+    return await decided(
+        writer, _SQL["create"], why, tenant_id=tenant_id, id=fields["id"], digest=digest, **_arguments(given)
+    )
 
 
 async def ensure(
@@ -85,15 +84,14 @@ async def ensure(
 ) -> Answer:
     """Create the workflow, or update the fields given. Raises `PreconditionFailed`."""
     digest = digest_of({**given, "id": workflow_id})
-    for _ in range(TRIES):
-        answer = await writer.answer(
-            _SQL["ensure"], tenant_id=tenant_id, id=workflow_id, digest=digest, if_match=if_match, **_arguments(given)
-        )
-        if answer is not None:
-            return answer
+
+    async def why() -> None:
         if if_match is not None:
-            raise PreconditionFailed("The workflow has another revision, or is not there; read it again.")
-    raise Unavailable("Other writers were in the way; nothing was stored. Try again.")
+            stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=workflow_id)
+            raise changed("workflow", None if stored is None else stored["revision"])
+
+    arguments = {"digest": digest, "if_match": if_match, **_arguments(given)}
+    return await decided(writer, _SQL["ensure"], why, tenant_id=tenant_id, id=workflow_id, **arguments)
 
 
 async def patch(
@@ -105,7 +103,7 @@ async def patch(
     )
     if answer is None:
         current = await get(writer, tenant_id, workflow_id)
-        raise PreconditionFailed("The workflow has another revision; read it again.", current_etag=current.etag)
+        raise changed("workflow", current.etag)
     return answer
 
 
@@ -115,7 +113,7 @@ async def lock(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[
     if locked is None:
         raise WorkflowNotFound("There is no such workflow.", id=workflow_id)
     if if_match is not None and locked["revision"] not in if_match:
-        raise PreconditionFailed("The workflow has another revision; read it again.", current_etag=locked["revision"])
+        raise changed("workflow", locked["revision"])
 
 
 async def delete(writer: Writer, tenant_id: str, workflow_id: str, if_match: list[int] | None) -> Answer:

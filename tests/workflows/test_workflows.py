@@ -43,6 +43,18 @@ async def test_a_change_under_an_old_etag_is_refused(client: httpx.AsyncClient) 
     assert second.json()["code"] == "precondition_failed"
 
 
+async def test_a_refused_change_tells_the_etag_that_would_do(client: httpx.AsyncClient) -> None:
+    await client.put("/v1/workflows/w", json={"name": "n"})
+    old = {"if-match": '"7"'}
+    told = [
+        (await client.patch("/v1/workflows/w", json={"name": "a"}, headers=old)).json(),
+        (await client.put("/v1/workflows/w", json={"name": "a"}, headers=old)).json(),
+        (await client.delete("/v1/workflows/w", headers=old)).json(),
+    ]
+    assert [answer["current_etag"] for answer in told] == ['"1"'] * 3
+    assert (await client.patch("/v1/workflows/w", json={}, headers={"if-match": told[0]["current_etag"]})).is_success
+
+
 async def test_ids_with_any_character_are_routed_to_their_own_row(client: httpx.AsyncClient) -> None:
     for name in ("a/versions", "%", 'a b?#["', "é€", "a%2Fb"):
         path = "/v1/workflows/" + "".join(f"%{byte:02X}" for byte in name.encode())
