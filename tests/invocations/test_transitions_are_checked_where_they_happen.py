@@ -34,6 +34,8 @@ async def under_way(client: httpx.AsyncClient, service: Any, path: str, body: di
 
 async def all_wait(connection: asyncpg.Connection, sessions: int) -> bool:
     """Whether so many sessions of this database wait for a lock."""
+    # Inside a transaction what was seen of the sessions is kept, until it is thrown away.
+    await connection.execute("SELECT pg_stat_clear_snapshot()")
     return sessions <= await connection.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
