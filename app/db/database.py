@@ -20,12 +20,16 @@ TRIES = 4
 
 @dataclass(frozen=True)
 class Answer:
-    """What a write says: a status, a JSON body as PostgreSQL wrote it, and the row's revision for the ETag."""
+    """What a write says: a status, a JSON body as PostgreSQL wrote it, and the row's revision for the ETag.
+
+    `kept` is the body that is kept for replays, where that is another one: without secrets, without payloads.
+    """
 
     status: int
     body: bytes | None
     etag: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    kept: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -165,9 +169,10 @@ class Database:
             yield Transaction(connection)
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Transaction]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
-        async with self._connection() as connection, _explained(connection.transaction()):
+    async def writing(self, *, snapshot: bool = False) -> AsyncIterator[Transaction]:
+        """One transaction: committed when the block ends, rolled back when it raises; on one `snapshot` if told so."""
+        isolation = "repeatable_read" if snapshot else "read_committed"
+        async with self._connection() as connection, _explained(connection.transaction(isolation=isolation)):
             yield Transaction(connection)
 
     @property

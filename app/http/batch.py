@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from pydantic import BaseModel, Field
 from starlette.types import Message
 
 from app.db.database import Answer
 from app.errors import AppError, InvalidInput, MalformedRequest, invalid
+from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.endpoint import Endpoint, Routes
 from app.http.fields import Body, Text, Verbatim
@@ -50,41 +53,106 @@ class Result(BaseModel):
     body: object
 
 
+class _Result(msgspec.Struct):
+    status: int
+    headers: dict[str, str]
+    body: msgspec.Raw
+
+
+class _Kept(msgspec.Struct):
+    results: list[msgspec.Raw]
+
+
 class Results(BaseModel):
     """What the operations answered, in order."""
 
     results: list[Result]
 
 
-@routes.post("/v1/batch", scope="", response_model=Results, transactional=True, batchable=False)
+async def read_again(call: Call, body: Batch, kept: Answer) -> Answer:
+    """The replay of a batch: what was written answers as before, and what was read is read again.
+
+    A read that is refused now has the refusal's status and a null.
+    """
+    results = msgspec.json.decode(kept.body or b"", type=_Kept).results
+    async with call.ground.database.reading() as call.reader:
+        shown = [
+            await _again(call, index, operation, result)
+            for index, (operation, result) in enumerate(zip(body.operations, results, strict=True))
+        ]
+    return replace(kept, body=_joined(shown))
+
+
+async def _again(call: Call, index: int, operation: Operation, result: msgspec.Raw) -> bytes:
+    endpoint, values, inner = _inner(call, index, operation)
+    if operation.method in MUTATING:
+        was = msgspec.json.decode(result, type=_Result)
+        written = Answer(was.status, bytes(was.body), headers=was.headers)
+        shown = await endpoint.completed(inner, values, written, call.reader)
+        return bytes(result) if shown is written else _result(_answer(index, shown), operation.method)
+    try:
+        return _result(_answer(index, await endpoint.perform(inner, values)), operation.method)
+    except AppError as refusal:
+        return _result(Answer(refusal.status, None), operation.method)
+
+
+@routes.post("/v1/batch", scope="", response_model=Results, batchable=False, replayed=read_again)
 async def run_batch(call: Call, body: Batch) -> Answer:
     """Run operations in one transaction, all or nothing; each needs its own scope.
 
     The first failure is the answer: its status and problem, with `index`, and nothing was done. A batch of reads
-    alone runs on one snapshot. Streams, waits, long jobs, batches and inner Idempotency-Keys are refused.
+    alone runs on one snapshot. Streams, waits, long jobs, batches and inner Idempotency-Keys are refused. A replay
+    under an Idempotency-Key repeats what the writes answered, and reads again what was read.
     """
     most = call.ground.settings.batch_operations_max
     if len(body.operations) > most:
         raise invalid("/operations", f"must have at most {most} items")
-    if all(operation.method in ("GET", "HEAD") for operation in body.operations):
-        async with call.ground.database.reading() as snapshot:
-            call.reader = snapshot
-            return Answer(200, await _run(call, body.operations))
-    return Answer(200, await _run(call, body.operations))
+    reads_only = all(operation.method not in MUTATING for operation in body.operations)
+    if reads_only and call.claim is None:
+        async with call.ground.database.reading() as call.reader:
+            return await _run(call, body.operations)
+    answer = await idempotency.in_transaction(call, lambda: _run(call, body.operations), snapshot=reads_only)
+    assert isinstance(answer, Answer)
+    return answer
 
 
-async def _run(call: Call, operations: list[Operation]) -> bytes:
-    results: list[bytes] = []
+async def _run(call: Call, operations: list[Operation]) -> Answer:
+    shown: list[bytes] = []
+    kept: list[bytes] = []
     for index, operation in enumerate(operations):
         try:
-            results.append(_result(await _one(call, index, operation), operation.method))
+            endpoint, values, inner = _inner(call, index, operation)
+            written = _answer(index, await endpoint.perform(inner, values))
+            reader = call.writer if operation.method in MUTATING else call.reader
+            answer = _answer(index, await endpoint.completed(inner, values, written, reader))
         except AppError as refusal:
             refusal.facts["index"] = index
             raise
+        shown.append(_result(answer, operation.method))
+        if call.claim is not None:
+            kept.append(_result(_kept_of(written, operation.method), operation.method))
+    return Answer(200, _joined(shown), kept=_joined(kept))
+
+
+def _kept_of(written: Answer, method: str) -> Answer:
+    """What a result is kept as: no copy of what was read, and no secret."""
+    if method not in MUTATING:
+        return Answer(written.status, None)
+    return written if written.kept is None else replace(written, body=written.kept)
+
+
+def _joined(results: list[bytes]) -> bytes:
     return b'{"results":[' + b",".join(results) + b"]}"
 
 
-async def _one(call: Call, index: int, operation: Operation) -> Answer:
+def _answer(index: int, answer: Any) -> Answer:
+    if not isinstance(answer, Answer):
+        raise InvalidInput(f"Operation {index} does not answer JSON; it cannot run inside a batch.")
+    return answer
+
+
+def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list[str], Call]:
+    """The route of an operation, its path parameters, and the call it is, on the batch's own transaction."""
     path, _, query = operation.path.partition("?")
     headers = [(b"content-type", b"application/json")]
     for name, value in (operation.headers or {}).items():
@@ -110,14 +178,9 @@ async def _one(call: Call, index: int, operation: Operation) -> Answer:
     }
     inner = Call(scope, _nothing)
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
-    mutating = operation.method in MUTATING
     inner.raw_body = operation.sent(endpoint)
     inner.writer, inner.reader = call.writer, call.reader
-    answer = await endpoint.perform(inner, values)
-    answer = await endpoint.completed(inner, values, answer, call.writer if mutating else call.reader)
-    if not isinstance(answer, Answer):
-        raise InvalidInput(f"Operation {index} does not answer JSON; it cannot run inside a batch.")
-    return answer
+    return endpoint, values, inner
 
 
 async def _nothing() -> Message:

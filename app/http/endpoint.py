@@ -7,18 +7,19 @@ import inspect
 import types
 import typing
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import parse_qsl
 
+import msgspec
 from fastapi import Body as BodyParameter
 from fastapi import Query as QueryParameter
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
-from app.db.database import Answer, Database, Reader, Transaction
-from app.db.integrity import KeyKept, is_retryable
-from app.errors import AppError, InvalidInput, MalformedRequest, PreconditionFailed, UnsupportedMediaType, invalid
+from app.db.database import Answer, Reader
+from app.errors import AppError, MalformedRequest, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.cutting import read_body, read_payload
@@ -29,8 +30,15 @@ from app.http.problems import rejected
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
-TRIES = 4
+# What long work answers: the job that does it.
+ACCEPTED = 202
 Handler = Callable[..., Awaitable[Answer | Response]]
+Replayed = Callable[[Call, Any, Answer], Awaitable[Answer]]
+"""Gives the replay of a call: from the call, its body, and the answer that was kept."""
+
+
+class _Named(msgspec.Struct):
+    id: str
 
 
 class Endpoint(APIRoute):
@@ -47,13 +55,14 @@ class Endpoint(APIRoute):
         batchable: bool = True,
         streams: bool = False,
         including: Including | None = None,
+        replayed: Replayed | None = None,
         errors: tuple[type[AppError], ...] = (),
         responses: dict[int | str, dict[str, Any]] | None = None,
         **documented: Any,
     ) -> None:
         self.scope, self.transactional = scope, transactional
         self.open_to_all, self.batchable, self.streams, self.errors = open_to_all, batchable, streams, errors
-        self.run, self.including = endpoint, including
+        self.run, self.including, self.replayed = endpoint, including, replayed
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
@@ -125,45 +134,28 @@ class Endpoint(APIRoute):
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""
         answer = await self._carry_out(call, path_values)
+        if not isinstance(answer, Answer):
+            return answer
+        if self.replayed is not None and idempotency.REPLAYED in answer.headers:
+            return await self.replayed(call, await self._body(call), answer)
+        if answer.status == ACCEPTED and answer.body is not None:
+            job_id = msgspec.json.decode(answer.body, type=_Named).id
+            answer = replace(answer, headers={**answer.headers, "Location": f"/v1/jobs/{job_id}"})
         return await self.completed(call, path_values, answer, call.ground.database)
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:
-        if call.method not in MUTATING or self.open_to_all:
-            call.reader = call.ground.database
-            return await self.perform(call, path_values)
         database, claim = call.ground.database, call.claim
-        if not self.transactional:
-            call.writer = database.once(call.claim_tenant, claim)
-            call.reader = call.writer
-            if claim is None:
-                return await self.perform(call, path_values)
-            return await idempotency.once(call, lambda: self.perform(call, path_values))
-        if claim is None:
-            return await self._in_transaction(call, path_values, database)
-        return await idempotency.once(call, lambda: self._in_transaction(call, path_values, database))
-
-    async def _in_transaction(self, call: Call, path_values: list[str], database: Database) -> Answer | Response:
-        for attempt in range(TRIES):
-            try:
-                async with database.writing() as transaction:
-                    return await self._kept(call, path_values, transaction)
-            except AppError as refusal:
-                cause = refusal.__cause__
-                if attempt == TRIES - 1 or cause is None or not is_retryable(cause):
-                    raise
-            await asyncio.sleep(0.01 * 2**attempt)
-        raise AssertionError("unreachable")
-
-    async def _kept(self, call: Call, path_values: list[str], transaction: Transaction) -> Answer | Response:
-        call.writer = call.reader = transaction
-        if call.claim is None:
+        if call.method not in MUTATING or self.open_to_all:
+            call.reader = database
             return await self.perform(call, path_values)
-        await idempotency.claim(transaction, call.claim_tenant, call.claim)
-        answer = await self.perform(call, path_values)
-        if not isinstance(answer, Answer):
-            raise InvalidInput("This route takes no Idempotency-Key.")
-        await idempotency.keep(transaction, call.claim_tenant, call.claim, answer)
-        return answer
+
+        async def effect() -> Answer | Response:
+            if self.transactional:
+                return await idempotency.in_transaction(call, lambda: self.perform(call, path_values))
+            call.reader = call.writer = database.once(call.claim_tenant, claim)
+            return await self.perform(call, path_values)
+
+        return await (effect() if claim is None else idempotency.once(call, effect))
 
     def _query_names(self, query: bytes, known: frozenset[str]) -> list[tuple[str, str]]:
         try:
@@ -275,12 +267,6 @@ class Routes(list[Endpoint]):
         return self._add("DELETE", path, **options)
 
 
-def require_revision(changed: bool, if_match: list[int] | None, current: int) -> None:
-    """Raise `PreconditionFailed` when nothing changed because `If-Match` did not name the current revision."""
-    if not changed and if_match is not None and current not in if_match:
-        raise PreconditionFailed("The resource has another revision; read it again.", current_etag=f'"{current}"')
-
-
 def _bodies(kind: Any) -> list[type[Body]]:
     """The body models of an annotation: none, one, or those of a union."""
     parts = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
@@ -318,4 +304,4 @@ def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
     return documented
 
 
-__all__ = ["Endpoint", "KeyKept", "Routes", "require_revision"]
+__all__ = ["Endpoint", "Routes"]

@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from app.db.database import Answer, KeyClaim, Reader, Transaction
-from app.db.integrity import KeyKept
+from app.db.database import Answer, Reader, Transaction
+from app.db.integrity import KeyKept, is_retryable
 from app.db.sql import Statement
-from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, StaleAttempt
+from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput, StaleAttempt
 from app.http.call import Call
 
 WAIT_SECONDS = 2.0
+TRIES = 4
+REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
 _KEEP = Statement(
@@ -58,25 +60,43 @@ async def _replayed(call: Call) -> Answer | None:
         return None
     if bytes(kept["fingerprint"]) != wanted.fingerprint:
         raise IdempotencyKeyReused("This Idempotency-Key was used for another request; use a new one.")
-    return Answer(kept["status"], kept["body"], kept["etag"], {"Idempotency-Replayed": "true"})
+    return Answer(kept["status"], kept["body"], kept["etag"], {REPLAYED: "true"})
 
 
-async def claim(transaction: Transaction, tenant_id: str, wanted: KeyClaim) -> None:
-    """Claim a key at the start of a transaction. Raises `KeyKept` or `IdempotencyInProgress`."""
-    await transaction.row(_CLAIM, tenant_id=tenant_id, key=wanted.key)
+async def in_transaction(
+    call: Call, effect: Callable[[], Awaitable[Answer | Response]], *, snapshot: bool = False
+) -> Answer | Response:
+    """Run the effect in one transaction, with the claim of its key and the kept answer; tried again where others were
+    in the way. Raises `KeyKept`, `IdempotencyInProgress`, and what the effect raises.
+    """
+    for attempt in range(TRIES):
+        try:
+            async with call.ground.database.writing(snapshot=snapshot) as transaction:
+                return await _kept(call, transaction, effect)
+        except AppError as refusal:
+            cause = refusal.__cause__
+            if attempt == TRIES - 1 or cause is None or not is_retryable(cause):
+                raise
+        await asyncio.sleep(0.01 * 2**attempt)
+    raise AssertionError("unreachable")
 
 
-async def keep(transaction: Transaction, tenant_id: str, wanted: KeyClaim, answer: Answer) -> None:
-    """Keep an answer with the effect, so that both commit or neither."""
+async def _kept(
+    call: Call, transaction: Transaction, effect: Callable[[], Awaitable[Answer | Response]]
+) -> Answer | Response:
+    call.writer = call.reader = transaction
+    if call.claim is None:
+        return await effect()
+    key = {"tenant_id": call.claim_tenant, "key": call.claim.key}
+    await transaction.row(_CLAIM, **key)
+    answer = await effect()
+    if not isinstance(answer, Answer):
+        raise InvalidInput("This route takes no Idempotency-Key.")
+    kept = answer.body if answer.kept is None else answer.kept
     await transaction.row(
-        _KEEP,
-        tenant_id=tenant_id,
-        key=wanted.key,
-        fingerprint=wanted.fingerprint,
-        status=answer.status,
-        etag=answer.etag,
-        body=answer.body,
+        _KEEP, **key, fingerprint=call.claim.fingerprint, status=answer.status, etag=answer.etag, body=kept
     )
+    return answer
 
 
 async def check_fence(call: Call) -> None:

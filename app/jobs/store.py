@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.db.database import Answer, Reader, Writer
@@ -71,13 +71,12 @@ class Step:
 
 
 async def create(writer: Writer, tenant_id: str, kind: str, arguments: dict[str, Any]) -> Answer:
-    """Make a job, in the caller's transaction. The answer is 202 with the job and its Location."""
-    job_id = new_id("job")
+    """Make a job, in the caller's transaction. The answer is 202 with the job."""
     answer = await writer.answer(
-        _SQL["create"], tenant_id=tenant_id, id=job_id, kind=kind, arguments=json.dumps(arguments).encode()
+        _SQL["create"], tenant_id=tenant_id, id=new_id("job"), kind=kind, arguments=json.dumps(arguments).encode()
     )
     assert answer is not None
-    return replace(answer, headers={**answer.headers, "Location": f"/v1/jobs/{job_id}"})
+    return answer
 
 
 async def get(reader: Reader, tenant_id: str, job_id: str) -> Answer:

@@ -130,4 +130,4 @@ def _within(call: Call, scopes: list[str]) -> None:
 def _with_secret(answer: Answer, key: str) -> Answer:
     assert answer.body is not None
     shown = answer.body.removesuffix(b"null}") + json.dumps(key).encode() + b"}"
-    return Answer(answer.status, shown, answer.etag)
+    return Answer(answer.status, shown, answer.etag, kept=answer.body)
