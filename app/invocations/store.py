@@ -21,7 +21,7 @@ from app.invocations.errors import (
     InvocationNotEnded,
     InvocationNotFound,
 )
-from app.invocations.tables import TERMINAL
+from app.invocations.tables import OPEN
 from app.versions import store as versions
 
 FIELDS = {
@@ -179,7 +179,7 @@ async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: l
     refusal = unless_current(standing, if_match)
     if refusal is not None:
         raise refusal
-    if standing["status"] not in TERMINAL:
+    if standing["status"] in OPEN:
         raise InvocationNotEnded("The invocation has not ended; cancel it first.", current_status=standing["status"])
     if standing["has_children"]:
         raise InvocationNotEnded("Other invocations have this one as parent; delete them first.")

@@ -6,7 +6,8 @@ from sqlalchemy import CheckConstraint, Column, Computed, ForeignKeyConstraint, 
 
 from app.db.base import METADATA, Money, Score, exact, identity, moment, reference, revision, searchable, tenant, words
 
-TERMINAL = ("completed", "failed", "cancelled", "rolled_back")
+# Whatever else a status is, also one of a later release, is an end.
+OPEN = ("queued", "running")
 
 invocations = Table(
     "invocations",

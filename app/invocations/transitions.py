@@ -12,7 +12,7 @@ from app.db.race import decided
 from app.errors import AppError, invalid
 from app.invocations import store
 from app.invocations.errors import InvocationConflict, InvocationNotStarted
-from app.invocations.tables import TERMINAL
+from app.invocations.tables import OPEN
 
 
 async def start(
@@ -25,7 +25,7 @@ async def start(
     """
 
     def refusal(standing: Any) -> AppError | None:
-        if standing["status"] in TERMINAL:
+        if standing["status"] not in OPEN:
             return store.ended(standing)
         if standing["status"] == "queued":
             return store.unless_current(standing, if_match)
@@ -46,7 +46,7 @@ async def heartbeat(writer: Writer, tenant_id: str, invocation_id: str, if_match
     """
 
     def refusal(standing: Any) -> AppError | None:
-        if standing["status"] in TERMINAL:
+        if standing["status"] not in OPEN:
             return store.ended(standing)
         return _not_started(standing) if standing["status"] == "queued" else store.unless_current(standing, if_match)
 
@@ -69,7 +69,7 @@ async def end(
     cleared = [name for name in named if name in given and given[name] is None]
 
     def refusal(standing: Any) -> AppError | None:
-        if standing["status"] in TERMINAL:
+        if standing["status"] not in OPEN:
             return None if standing["end_digest"] == digest else store.ended(standing)
         if standing["status"] == "queued" and given["status"] not in ("failed", "cancelled"):
             return _not_started(standing)
@@ -100,7 +100,7 @@ async def cancel(
     """
 
     def refusal(standing: Any) -> AppError | None:
-        if standing["status"] in TERMINAL:
+        if standing["status"] not in OPEN:
             return None if standing["status"] == "cancelled" else store.ended(standing)
         asked = standing["cancel_requested_at"] is not None and not force
         return None if asked else store.unless_current(standing, if_match)
