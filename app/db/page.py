@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -56,7 +56,7 @@ class Listing:
     """A list of one resource: where its rows are, how they are filtered and sorted.
 
     `source` is SQL such as `invocations AS t`; `filters` maps a parameter to a condition on `t` with the parameter as
-    `:name`. Every listing is within one tenant, and its last sort key is `id`, so the order is total.
+    `:name`. Every listing is within one tenant, and its last sort keys are `ids`, so the order is total.
     """
 
     def __init__(
@@ -68,20 +68,20 @@ class Listing:
         sorts: Mapping[str, Sort],
         default: tuple[str, str],
         filters: Mapping[str, str] | None = None,
-        id_sql: str = "t.id",
+        ids: tuple[str, ...] = ("t.id",),
     ) -> None:
-        self.name, self.source, self.shape, self.id_sql = name, source, shape, id_sql
+        self.name, self.source, self.shape, self.ids = name, source, shape, ids
         self.sorts, self.default, self.filters = sorts, default, dict(filters or {})
 
     async def page(self, reader: Reader, tenant_id: str, page: Page, given: Mapping[str, Any]) -> Found:
         """One page of what matches. `given` holds the filters that were named; each must be declared."""
         sort, order = self._order(page)
         digest = self._digest(tenant_id, sort, order, given)
-        key, after_id, place = _decode(page.cursor, digest)
+        key, after_ids, place = _decode(page.cursor, digest, len(self.ids))
         statement = self._statement(sort, order, frozenset(given), page.include, place)
         try:
             rows = await reader.rows(
-                statement, tenant_id=tenant_id, limit=page.limit + 1, after_key=key, after_id=after_id, **given
+                statement, tenant_id=tenant_id, limit=page.limit + 1, after_key=key, **after_ids, **given
             )
         except InvalidInput as refusal:
             if place == "start":
@@ -90,7 +90,7 @@ class Listing:
         shown = rows[: page.limit]
         following = None
         if len(rows) > page.limit:
-            following = _encode(digest, shown[-1]["key"], shown[-1]["id"])
+            following = _encode(digest, shown[-1]["key"], shown[-1]["ids"])
         total = await self._total(reader, tenant_id, given) if page.count else None
         return Found([row["body"] for row in shown], following, total)
 
@@ -99,7 +99,7 @@ class Listing:
 
         The row has `id` and, as text, the sort's `key`.
         """
-        return _encode(self._digest(tenant_id, *self.default, given), row["key"], row["id"])
+        return _encode(self._digest(tenant_id, *self.default, given), row["key"], [row["id"]])
 
     def _order(self, page: Page) -> tuple[str, str]:
         sort, order = page.sort or self.default[0], page.order
@@ -132,8 +132,11 @@ class Listing:
         expression = way.sql.replace("{t}", "t")
         sign = ">" if order == "asc" else "<"
         filters = self.where(given)
-        select = f"{expression}::text AS key, {self.id_sql} AS id, {self.shape.json('t', include)} AS body"
-        unique = expression == self.id_sql
+        select = (
+            f"{expression}::text AS key, ARRAY[{', '.join(self.ids)}] AS ids, {self.shape.json('t', include)} AS body"
+        )
+        keys = [expression, *(column for column in self.ids if column != expression)]
+        after = [f"CAST(:after_id_{place} AS text)" for place in range(len(self.ids))]
 
         def part(condition: str, ordered: str) -> str:
             return (
@@ -141,43 +144,45 @@ class Listing:
                 f" ORDER BY {ordered} LIMIT CAST(:limit AS bigint))"
             )
 
-        by_key = f"{expression} {order}" + ("" if unique else f", {self.id_sql} {order}")
-        beyond = f" AND ({expression}, {self.id_sql}) {sign} (CAST(:after_key AS {way.type}), CAST(:after_id AS text))"
-        if unique:
-            beyond = f" AND {self.id_sql} {sign} CAST(:after_id AS text)"
-        keep = "WITH given AS (SELECT CAST(:after_key AS text), CAST(:after_id AS text))\n"
+        by_key = ", ".join(f"{key} {order}" for key in keys)
+        by_ids = f"({', '.join(self.ids)}) {sign} ({', '.join(after)})"
+        beyond = f" AND ({', '.join(keys)}) {sign} ({', '.join([f'CAST(:after_key AS {way.type})', *after])})"
+        if expression in self.ids:
+            beyond = f" AND {by_ids}"
+        keep = f"WITH given AS (SELECT CAST(:after_key AS text), {', '.join(after)})\n"
         if not way.nullable:
             return Statement(keep + part("" if place == "start" else beyond, by_key), self.name)
         # Ordered by the key although it is null: only so does the planner see that an index has the ids in order.
         nulls = f" AND {expression} IS NULL"
         if place == "null":
-            nulls += f" AND {self.id_sql} {sign} CAST(:after_id AS text)"
+            nulls += f" AND {by_ids}"
             return Statement(keep + part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         return Statement(
-            f"{keep}SELECT key, id, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM {valued} AS a"
+            f"{keep}SELECT key, ids, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM {valued} AS a"
             f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_key)} AS b) AS both_halves"
             " ORDER BY half, place LIMIT CAST(:limit AS bigint)",
             self.name,
         )
 
 
-def _encode(digest: str, key: str | None, last_id: str) -> str:
-    text = json.dumps([digest, key, last_id], ensure_ascii=False, separators=(",", ":"))
+def _encode(digest: str, key: str | None, ids: Sequence[str]) -> str:
+    text = json.dumps([digest, key, *ids], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str | None, digest: str) -> tuple[str | None, str | None, str]:
-    """Key, id and place (`start`, `key`, `null`) of a cursor. Raises `BadCursor` for one of another list."""
+def _decode(cursor: str | None, digest: str, width: int) -> tuple[str | None, dict[str, str | None], str]:
+    """Key, ids and place (`start`, `key`, `null`) of a cursor. Raises `BadCursor` for one of another list."""
     if cursor is None:
-        return None, None, "start"
+        return None, {f"after_id_{place}": None for place in range(width)}, "start"
     try:
-        found, key, last_id = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        found, key, *ids = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, RecursionError):
         raise BadCursor("The cursor is damaged; start again without one.") from None
-    if found != digest or not isinstance(last_id, str) or not isinstance(key, str | None) or not _text(key, last_id):
+    known = found == digest and len(ids) == width and isinstance(key, str | None)
+    if not known or not all(isinstance(item, str) for item in ids) or not _text(key, *ids):
         raise BadCursor("The cursor belongs to another list, filter or order; start again without one.")
-    return key, last_id, "null" if key is None else "key"
+    return key, {f"after_id_{place}": item for place, item in enumerate(ids)}, "null" if key is None else "key"
 
 
 def _text(*parts: str | None) -> bool:

@@ -90,7 +90,7 @@ NODES = Listing(
 SUMMARIES = Listing(
     "summaries", "node_invocations AS t", SUMMARY, sorts=_STARTED, default=("started_at", "asc"), filters=_WITHIN
 )
-# Ids are unique within an invocation; the length in front keeps two pairs of ids from reading the same.
+# Ids are unique within an invocation.
 EVERYWHERE = Listing(
     "node_invocations_everywhere",
     "node_invocations AS t",
@@ -104,7 +104,7 @@ EVERYWHERE = Listing(
         "run_id": _INVOCATION.format("run_id"),
         "version_id": _INVOCATION.format("version_id"),
     },
-    id_sql="(octet_length(t.invocation_id) || ':' || t.invocation_id || t.id)",
+    ids=("t.invocation_id", "t.id"),
 )
 ACTIONS = Listing(
     "actions",

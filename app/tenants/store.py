@@ -42,7 +42,7 @@ TENANTS = TenantListing(
     TENANT,
     sorts={"id": Sort("{t}.tenant_id", "text"), "created_at": Sort("{t}.created_at", "timestamptz")},
     default=("id", "asc"),
-    id_sql="t.tenant_id",
+    ids=("t.tenant_id",),
 )
 
 _PUT = Statement(f"""
