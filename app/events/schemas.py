@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from app.http.fields import Query, Text
+from app.http.paging import LIMIT
 
 
 class EventQuery(Query):
@@ -25,7 +26,7 @@ class EventQuery(Query):
     include: str | None = Field(
         None, description="Verbatim fields of the subjects to show in `data`, separated by commas, as they are now."
     )
-    limit: Annotated[int, Field(ge=1, description="Items of the page; 50 unless given, 1000 at most.")] | None = None
+    limit: Annotated[int, LIMIT] | None = None
 
 
 class Event(BaseModel):

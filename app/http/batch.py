@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.types import Message
 
 from app.db.database import Answer
-from app.errors import AppError, InvalidInput, MalformedRequest, invalid
+from app.errors import AppError, InvalidInput, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.endpoint import Endpoint, Routes
@@ -25,7 +25,7 @@ class Operation(Body):
     """One call: its method, its path with query, and its body."""
 
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-    path: Annotated[Text, Field(max_length=16_384, pattern=r"^/v1/[^\x00#]*$", examples=["/v1/workflows/wf_1"])]
+    path: Annotated[Text, Field(max_length=16_384, pattern=r"^/v1/[!-\"$-~]*$", examples=["/v1/workflows/wf_1"])]
     headers: dict[Text, Text] | None = None
     body: Verbatim | None = None
 
@@ -42,7 +42,9 @@ class Batch(Body):
     # A payload may use all of its own depth inside the body of an operation; there it is measured again.
     levels_around: ClassVar[int] = 8
 
-    operations: Annotated[list[Operation], Field(min_length=1)]
+    operations: Annotated[
+        list[Operation], Field(min_length=1, examples=[[{"method": "GET", "path": "/v1/workflows?limit=1"}]])
+    ]
 
 
 class Result(BaseModel):
@@ -161,10 +163,6 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
         headers.append((name.lower().encode(), value.encode()))
     if not any(name == b"submission-attempt" for name, _ in headers) and "submission-attempt" in call.headers:
         headers.append((b"submission-attempt", call.headers["submission-attempt"].encode("latin-1")))
-    try:
-        raw_path, raw_query = path.encode("ascii"), query.encode("ascii")
-    except UnicodeEncodeError:
-        raise MalformedRequest(f"The path of operation {index} is not percent-encoded.") from None
     endpoint, values = call.ground.router.match(operation.method, path)
     if not endpoint.batchable or endpoint.streams or endpoint.open_to_all:
         raise InvalidInput(f"Operation {index} cannot run inside a batch.")
@@ -172,8 +170,8 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
         **call.scope,
         "method": operation.method,
         "path": path,
-        "raw_path": raw_path,
-        "query_string": raw_query,
+        "raw_path": path.encode("ascii"),
+        "query_string": query.encode("ascii"),
         "headers": headers,
     }
     inner = Call(scope, _nothing)

@@ -6,18 +6,18 @@ without escapes. Its text is then exactly its members put together again, which 
 
 from __future__ import annotations
 
-from decimal import Decimal
 from json import JSONDecoder
 from typing import Any
 
 import msgspec
 
+from app.http.numbers import number
 from app.http.plan import Plan
 from app.http.verbatim import Verbatim, members_once
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode = JSONDecoder(parse_float=Decimal, object_pairs_hook=members_once).decode
+_decode = JSONDecoder(parse_float=number, object_pairs_hook=members_once).decode
 _Text = bytes | msgspec.Raw
 
 

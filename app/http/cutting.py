@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from itertools import accumulate
 from json.scanner import c_make_scanner  # type: ignore[attr-defined]
 from typing import Any
@@ -20,6 +19,7 @@ from pydantic import BaseModel
 from app.errors import InvalidInput, MalformedRequest, invalid
 from app.http.compact import cut_compact
 from app.http.large import NestsDeeper, skip
+from app.http.numbers import number
 from app.http.plan import Plan, plan_for
 from app.http.verbatim import STRINGS, Verbatim, members_once
 
@@ -53,16 +53,8 @@ class _Context:
         raise MalformedRequest(f"The body is not JSON: {name} is not a JSON number.")
 
 
-def _number(text: str) -> int | Decimal:
-    """A number with all its digits; one that neither type can hold is no number, which every field refuses by name."""
-    try:
-        return int(text) if text.lstrip("-").isdigit() else Decimal(text)
-    except (ValueError, ArithmeticError):
-        return Decimal("NaN")
-
-
 _skip_value = c_make_scanner(_Context(str, str))
-_decode_value = c_make_scanner(_Context(_number, _number, members_once))
+_decode_value = c_make_scanner(_Context(number, number, members_once))
 
 
 def read_body(

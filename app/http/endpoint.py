@@ -67,6 +67,7 @@ class Endpoint(APIRoute):
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
         self.takes_payload = False
+        self.body_optional = False
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
@@ -74,7 +75,7 @@ class Endpoint(APIRoute):
         super().__init__(
             path,
             _documented(endpoint, hints),
-            responses={**responses_of(errors, writes=writes), **(responses or {})},
+            responses={**responses_of(errors, writes=writes, open_to_all=open_to_all), **(responses or {})},
             **documented,
         )
 

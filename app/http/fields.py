@@ -30,7 +30,8 @@ RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup",
 INTEGER_MAX = 2**53 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-_DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?").fullmatch
+_NUMBER = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?").fullmatch
+_DECIMAL = r"-?[0-9]{1,20}(\.[0-9]{1,60})?([eE]-[0-9]{1,3})?"
 _MONEY = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _MONEY_STEP = Decimal(1).scaleb(-18)
 _MONEY_LIMIT = Decimal(10) ** 20
@@ -107,7 +108,7 @@ def _money(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise ValueError("must be a decimal number, or one as a string")
     try:
-        if isinstance(value, str) and not _DECIMAL(value):
+        if isinstance(value, str) and not re.fullmatch(_DECIMAL, value):
             raise InvalidOperation
         exact = Decimal(value)
         if not exact.is_finite() or abs(exact) >= _MONEY_LIMIT:
@@ -134,12 +135,17 @@ def _score(value: Any) -> float:
 
 def _query_score(value: Any) -> float:
     try:
-        return _score(Decimal(value) if isinstance(value, str) and _DECIMAL(value) else value)
+        return _score(Decimal(value) if isinstance(value, str) and _NUMBER(value) else value)
     except InvalidOperation:
         raise ValueError("must be a number") from None
 
 
+def _query_money(value: Any) -> Decimal:
+    return _money(Decimal(value) if isinstance(value, str) and _NUMBER(value) else value)
+
+
 NUMBER_SCHEMA = {"type": "number"}
+MONEY_SCHEMA = {"type": "number", "exclusiveMinimum": -1e20, "exclusiveMaximum": 1e20}
 INSTANT_SCHEMA = {
     "type": "string",
     "format": "date-time",
@@ -153,8 +159,17 @@ Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT_
 Money = Annotated[
     Decimal,
     BeforeValidator(_money),
-    WithJsonSchema({"anyOf": [NUMBER_SCHEMA, {"type": "string"}], "description": "Decimal, 18 places; never a float."}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                MONEY_SCHEMA,
+                {"type": "string", "pattern": f"^{_DECIMAL}$"},
+            ],
+            "description": "A decimal below 10^20, kept to 18 places and never as a float.",
+        }
+    ),
 ]
+QueryMoney = Annotated[Decimal, BeforeValidator(_query_money), WithJsonSchema(MONEY_SCHEMA)]
 Score = Annotated[float, BeforeValidator(_score), WithJsonSchema(NUMBER_SCHEMA)]
 QueryScore = Annotated[float, BeforeValidator(_query_score), WithJsonSchema(NUMBER_SCHEMA)]
 Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]

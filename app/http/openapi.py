@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 from app import errors as kinds
 from app.errors import AppError
@@ -32,9 +33,29 @@ PROBLEM = {
     },
     "additionalProperties": True,
 }
+
+
+def _header(description: str, kind: str = "string") -> dict[str, Any]:
+    return {"description": description, "schema": {"type": kind}}
+
+
 HEADERS = {
-    "X-Request-Id": {"description": "The request's id, taken from the request or made.", "schema": {"type": "string"}}
+    "X-Request-Id": _header("The request's id, taken from the request or made."),
+    "ETag": _header("The revision, strong: send it back as `If-Match`."),
+    "Link": _header('The next page, `rel="next"`; absent on the last.'),
+    "Idempotency-Replayed": _header("`true` where this is the kept answer to an earlier request."),
+    "Location": _header("Where the job is."),
+    "WWW-Authenticate": _header("How to send the key."),
+    "Retry-After": _header("Seconds to wait.", "integer"),
 }
+ERROR_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+
+
+def _named(kind: str, *names: str) -> dict[str, Any]:
+    """References to components, by name."""
+    return {name: {"$ref": f"#/components/{kind}/{name}"} for name in names}
+
+
 READ_ERRORS: tuple[type[AppError], ...] = (
     kinds.MalformedRequest,
     kinds.Unauthenticated,
@@ -55,23 +76,33 @@ WRITE_ERRORS: tuple[type[AppError], ...] = (
     kinds.UnsupportedMediaType,
     kinds.IdempotencyKeyReused,
 )
+OPEN_ERRORS: tuple[type[AppError], ...] = (
+    kinds.MalformedRequest,
+    kinds.NotFound,
+    kinds.InvalidInput,
+    kinds.PersistenceError,
+    kinds.Unavailable,
+)
 
 
-def responses_of(errors: tuple[type[AppError], ...], *, writes: bool) -> dict[int | str, dict[str, Any]]:
+def responses_of(
+    errors: tuple[type[AppError], ...], *, writes: bool, open_to_all: bool = False
+) -> dict[int | str, dict[str, Any]]:
     """The error answers of an operation, one entry for each status, one example for each code."""
     by_status: dict[int | str, dict[str, Any]] = {}
-    for kind in dict.fromkeys((*(WRITE_ERRORS if writes else READ_ERRORS), *errors)):
+    usual = OPEN_ERRORS if open_to_all else WRITE_ERRORS if writes else READ_ERRORS
+    for kind in dict.fromkeys((*usual, *errors)):
         entry = by_status.setdefault(
             kind.status,
             {
                 "description": kind.title,
-                "headers": HEADERS,
+                "headers": _named("headers", "X-Request-Id", *ERROR_HEADERS.get(kind.status, ())),
                 "content": {
                     "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
                 },
             },
         )
-        entry["content"]["application/problem+json"]["examples"][kind.code] = {"value": _example(kind)}
+        entry["content"]["application/problem+json"]["examples"] |= _named("examples", kind.code)
     return by_status
 
 
@@ -97,41 +128,122 @@ def document(app: FastAPI) -> dict[str, Any]:
         components.setdefault("schemas", {})["Problem"] = PROBLEM
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         schema["security"] = [{"key": []}]
-        _finish(schema)
+        routes: dict[tuple[str, str], Any] = {}
+        for route in app.routes:
+            if isinstance(route, APIRoute):
+                routes.update({(route.path, method.lower()): route for method in route.methods or ()})
+        told = {kind.code: kind for route in routes.values() for kind in (*WRITE_ERRORS, *OPEN_ERRORS, *route.errors)}
+        components["examples"] = {code: {"value": _example(told[code])} for code in sorted(told)}
+        components["headers"] = HEADERS
+        components["parameters"] = REQUEST_HEADERS
+        for path, item in schema["paths"].items():
+            for method, operation in item.items():
+                _finish(operation, path, method, routes[path, method])
+        for name in ("HTTPValidationError", "ValidationError"):
+            components["schemas"].pop(name, None)
         app.openapi_schema = schema
     return app.openapi_schema
 
 
-MUTATING_HEADERS = [
-    {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "required": False,
-        "description": "The same key and request again replays the first answer; kept 24 hours.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
-    }
-]
-TENANT_HEADER = {
-    "name": "X-Tenant-Id",
-    "in": "header",
-    "required": False,
-    "description": "The tenant the operator's key acts for.",
-    "schema": {"type": "string", "pattern": "^[a-z0-9_-]{1,64}$"},
+TENANT_PATTERN = "^[a-z0-9_-]{1,64}$"
+TEXT_PATTERN = "^[^\\x00]*$"
+
+
+def _request_header(name: str, description: str, example: str, pattern: str | None = None) -> dict[str, Any]:
+    schema = {"type": "string", "examples": [example], **({"pattern": pattern} if pattern else {})}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+
+
+REQUEST_HEADERS = {
+    header["name"]: header
+    for header in (
+        _request_header("X-Tenant-Id", "The tenant the operator's key acts for.", "acme", TENANT_PATTERN),
+        _request_header(
+            "Idempotency-Key",
+            "The same key and request again replays the first answer; kept 24 hours.",
+            "end-inv_7",
+            "^[!-~]{1,255}$",
+        ),
+        _request_header(
+            "Submission-Attempt",
+            "`<submission_id>;<attempt_id>`, each percent-encoded: the write happens under it, or not.",
+            "sub_9;att_2",
+            "^[!-:<-~]+;[!-:<-~]+$",
+        ),
+        _request_header("If-Match", "ETags: the change happens only to one of these revisions.", '"4"'),
+        _request_header("If-None-Match", "ETags: 304 where one of them is still right.", '"1"'),
+    )
 }
+MUTATING = frozenset({"post", "put", "patch", "delete"})
 
 
-def _finish(schema: dict[str, Any]) -> None:
-    for path, item in schema["paths"].items():
-        for method, operation in item.items():
-            operation["responses"].pop(
-                "422" if "HTTPValidationError" in str(operation["responses"].get("422")) else "", None
-            )
-            if "201" in operation["responses"] and path != "/v1/api-keys":
-                replay = {"description": "It was there already: the resource as it now is."}
-                operation["responses"].setdefault("200", {**operation["responses"]["201"], **replay})
-            if path.startswith("/v1"):
-                operation.setdefault("parameters", []).append(TENANT_HEADER)
-                if method in ("post", "put", "patch", "delete"):
-                    operation["parameters"] += MUTATING_HEADERS
-    for name in ("HTTPValidationError", "ValidationError"):
-        schema["components"]["schemas"].pop(name, None)
+def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> None:
+    """What FastAPI does not know: headers, replays, and who needs no key."""
+    responses = operation["responses"]
+    if "HTTPValidationError" in str(responses.get("422")):
+        del responses["422"]
+    if route.open_to_all:
+        operation["security"] = []
+    parameters = operation.pop("parameters", [])
+    for parameter in parameters:
+        _finish_parameter(parameter)
+    if path.startswith("/v1"):
+        parameters += _request_headers(method, immutable="304" in responses)
+    if parameters:
+        operation["parameters"] = parameters
+    if "201" in responses and path != "/v1/api-keys":
+        replay = {"description": "It was there already: the resource as it now is."}
+        responses.setdefault("200", {**responses["201"], **replay})
+    if route.body_model is not None:
+        operation["requestBody"]["required"] = not route.body_optional
+    if path == "/v1/batch":
+        # The first failure of an operation inside is the answer, whatever its status.
+        responses["default"] = {**responses["422"], "description": "What the operation at `index` answered."}
+    for status, response in responses.items():
+        if status[0] in "23":
+            response["headers"] = _success_headers(status, response, method if path.startswith("/v1") else "")
+
+
+def _request_headers(method: str, *, immutable: bool) -> list[dict[str, Any]]:
+    names = ["X-Tenant-Id"]
+    if method in MUTATING:
+        names += ["Idempotency-Key", "Submission-Attempt"]
+    if method in ("put", "patch", "delete"):
+        names.append("If-Match")
+    if immutable:
+        names.append("If-None-Match")
+    return list(_named("parameters", *names).values())
+
+
+def _finish_parameter(parameter: dict[str, Any]) -> None:
+    schema = parameter["schema"]
+    if parameter["in"] == "path":
+        pattern = TENANT_PATTERN if parameter["name"] == "tenant_id" else TEXT_PATTERN
+        schema.update(pattern=pattern, minLength=1, maxLength=255)
+        parameter["description"] = "At most 255 bytes of UTF-8, percent-encoded; not a word that is a route there."
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    if len(kinds) == 1:
+        # A parameter is left out, never null.
+        del schema["anyOf"]
+        schema.update(kinds[0])
+    texts = schema.get("items", schema)
+    if texts.get("type") == "string" and not texts.keys() & {"pattern", "enum", "const", "format"}:
+        texts["pattern"] = TEXT_PATTERN
+    media = schema.pop("contentMediaType", None)
+    if media is not None:
+        del parameter["schema"]
+        parameter["content"] = {media: {"schema": {"type": "object"}}}
+
+
+def _success_headers(status: str, response: dict[str, Any], method: str) -> dict[str, Any]:
+    names = ["X-Request-Id"]
+    if method in MUTATING:
+        names.append("Idempotency-Replayed")
+    shown = str(response.get("content", {}).get("application/json", {}).get("schema", {}))
+    if status == "202":
+        names.append("Location")
+    elif shown.endswith(("Page'}", "List'}")):
+        names.append("Link")
+    elif method and status != "204":
+        names.append("ETag")
+    return {**response.get("headers", {}), **_named("headers", *names)}

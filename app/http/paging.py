@@ -17,6 +17,11 @@ from app.http.fields import Query
 PAGING = frozenset({"limit", "cursor", "sort", "order", "include", "count"})
 
 
+LIMIT = Field(
+    ge=1, description="Items of the page; 50 unless given, 1000 at most.", json_schema_extra={"maximum": 1000}
+)
+
+
 class IncludeQuery(Query):
     """Which verbatim fields to show."""
 
@@ -26,7 +31,7 @@ class IncludeQuery(Query):
 class ListQuery(Query):
     """How a list is paged: keyset pages, at the same cost at any depth."""
 
-    limit: Annotated[int, Field(ge=1, description="Items of the page; 50 unless given, 1000 at most.")] | None = None
+    limit: Annotated[int, LIMIT] | None = None
     cursor: str | None = Field(None, description="`next_cursor` of the page before.", max_length=4096)
     sort: str | None = None
     order: Literal["asc", "desc"] | None = None

@@ -7,7 +7,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.http.fields import Body, Id, Instant, JsonObject, JsonValue, Money, Query, QueryScore, Score, Text, Verbatim
+from app.http.fields import (
+    Body,
+    Id,
+    Instant,
+    JsonObject,
+    JsonValue,
+    Money,
+    Query,
+    QueryMoney,
+    QueryScore,
+    Score,
+    Text,
+    Verbatim,
+)
 from app.http.paging import IncludingListQuery
 
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "rolled_back"]
@@ -96,8 +109,8 @@ class InvocationFilter(Query):
     session_id: str | None = None
     parent_invocation_id: str | None = None
     status: list[Status] | None = None
-    min_usd_cost: Money | None = None
-    max_usd_cost: Money | None = None
+    min_usd_cost: QueryMoney | None = None
+    max_usd_cost: QueryMoney | None = None
     min_fitness_score: QueryScore | None = None
     max_fitness_score: QueryScore | None = None
     min_accuracy: QueryScore | None = None
@@ -110,7 +123,17 @@ class InvocationFilter(Query):
     ended_before: Instant | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
-    metadata: Annotated[str, Field(max_length=8192, description="A JSON object that metadata contains.")] | None = None
+    metadata: (
+        Annotated[
+            str,
+            Field(
+                max_length=8192,
+                description="A JSON object that metadata contains.",
+                json_schema_extra={"contentMediaType": "application/json"},
+            ),
+        ]
+        | None
+    ) = None
 
 
 class InvocationList(InvocationFilter, IncludingListQuery):

@@ -45,6 +45,8 @@ TENANTS = TenantListing(
     ids=("t.tenant_id",),
 )
 
+OWN = Listing("tenant", TENANTS.source, TENANT, sorts=TENANTS.sorts, default=TENANTS.default, id_sql=TENANTS.id_sql)
+
 _PUT = Statement(f"""
 WITH put AS (
   INSERT INTO tenants AS t (tenant_id, name, metadata)

@@ -27,6 +27,7 @@ from app.workflows.errors import WorkflowNotFound
 
 routes = Routes("versions")
 INCLUDING = Including(store.VERSION, "versions AS t")
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The caller has it already (`If-None-Match`)."}}
 IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
@@ -59,14 +60,26 @@ async def get_latest_version(call: Call, query: IncludeQuery) -> Answer:
     return await store.latest(call.reader, call.tenant_id, None, store.VERSION.shown(query.include))
 
 
-@routes.get("/v1/versions/{version_id}", scope="versions:read", response_model=Version, errors=(VersionNotFound,))
+@routes.get(
+    "/v1/versions/{version_id}",
+    scope="versions:read",
+    response_model=Version,
+    errors=(VersionNotFound,),
+    responses=UNCHANGED,
+)
 async def get_version(call: Call, version_id: str, query: IncludeQuery) -> Answer:
     """A version with its DSL (`include=` leaves it out). It never changes: `If-None-Match` answers 304."""
     found = await store.get(call.reader, call.tenant_id, version_id, store.VERSION.shown(query.include))
     return Answer(304, None, found.etag) if unchanged(call, '"1"') else found
 
 
-@routes.get("/v1/versions/{version_id}/dsl", scope="versions:read", response_model=Any, errors=(VersionNotFound,))
+@routes.get(
+    "/v1/versions/{version_id}/dsl",
+    scope="versions:read",
+    response_model=Any,
+    errors=(VersionNotFound,),
+    responses=UNCHANGED,
+)
 async def get_version_dsl(call: Call, version_id: str) -> Answer:
     """The DSL of a version, byte for byte as it was sent; it may be cached for ever."""
     dsl, hashed = await store.dsl(call.reader, call.tenant_id, version_id)

@@ -140,7 +140,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/invocations/i/nodes", node)
     await made("POST", "/v1/invocations/i/nodes/ni/actions", {"id": "a", "tool": SECRET, "input": SECRET})
     await made("POST", "/v1/invocations/i/messages", {"id": "m", "role": "r", "payload": SECRET})
-    await made("POST", "/v1/api-keys", {"id": "k", "name": SECRET, "scopes": ["workflows:read"]})
+    for key_id in ("k", "spare"):
+        await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "tenant_id": tenant_id,

@@ -143,12 +143,20 @@ async def test_b02_numbers_that_no_field_can_hold_are_refused_and_the_good_ones_
     assert (await client.get(invocation)).json()["fitness_score"] == 0.5
 
 
-@pytest.mark.parametrize("number", [b"9007199254740993", b"9007199254740992", b"-1", b"1.5", b"1e3", b'"1"', b"true"])
+@pytest.mark.parametrize("number", [b"9007199254740993", b"9007199254740992", b"-1", b"1.5", b"1e-3", b'"1"', b"true"])
 async def test_b03_declared_integers_have_bounds(client: httpx.AsyncClient, invocation: str, number: bytes) -> None:
     found = refused(
         await send(client, "POST", f"{invocation}/nodes", b'{"node_id":"n","input_tokens":%b}' % number), 422
     )
     assert found["errors"][0]["pointer"] == "/input_tokens"
+
+
+async def test_b03_an_integer_may_be_written_with_a_point(client: httpx.AsyncClient, invocation: str) -> None:
+    for number in (b"8", b"8.0", b"80e-1", b"0.8e1"):
+        made = await send(client, "POST", f"{invocation}/nodes", b'{"node_id":"n","input_tokens" : %b}' % number)
+        compact = await send(client, "POST", f"{invocation}/nodes", b'{"node_id":"n","input_tokens":%b}' % number)
+        assert made.json()["input_tokens"] == compact.json()["input_tokens"] == 8
+        assert b'"input_tokens":8,' in made.content
 
 
 async def test_b03_free_numbers_keep_every_digit(client: httpx.AsyncClient, invocation: str) -> None:

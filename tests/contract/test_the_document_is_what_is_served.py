@@ -1,0 +1,114 @@
+"""Acceptance 10: the OpenAPI document is valid, committed, and true of every operation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from tests.api_process import ROOT, ApiProcess, serving
+from tests.conftest import ADMIN_KEY
+from tests.contract.script import arrange
+
+HERE = Path(__file__).parent
+SNAPSHOT = ROOT / "docs" / "openapi.json"
+RUN_SECONDS = 300
+EXAMPLES_MAX = 5
+SERVED = re.compile(r'cairn_http_requests_total\{method="(\w+)",route="([^"]+)",status="2\d\d"\}')
+
+
+@pytest.fixture
+async def document(client: httpx.AsyncClient) -> dict[str, Any]:
+    """The document as it is served."""
+    answer = await client.get("/openapi.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path and operation, of every operation."""
+    return [
+        (method.upper(), path, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    ]
+
+
+def test_the_document_is_openapi_3_1(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
+
+
+def test_the_committed_snapshot_is_what_is_served(document: dict[str, Any]) -> None:
+    assert json.loads(SNAPSHOT.read_text()) == document, "refresh it with `make openapi` and read the difference"
+
+
+def test_every_operation_is_described_with_its_errors(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+    for method, path, operation in operations(document):
+        assert operation["description"], (method, path)
+        wanted = (
+            {"500", "503"} if operation.get("security") == [] else {"400", "401", "403", "422", "429", "500", "503"}
+        )
+        assert wanted <= operation["responses"].keys(), (method, path)
+        for status, response in operation["responses"].items():
+            if status[0] in "45":
+                assert list(response["content"]) == ["application/problem+json"], (method, path, status)
+                assert response["content"]["application/problem+json"]["examples"], (method, path, status)
+        if method != "GET":
+            assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"], (method, path)
+
+
+async def prepared(api: ApiProcess) -> dict[str, str]:
+    """The environment of the run: a tenant with a record, its key, and the operator's."""
+    headers = {"authorization": f"Bearer {ADMIN_KEY}"}
+    async with httpx.AsyncClient(base_url=api.url, headers=headers) as operator:
+        assert (await operator.put("/v1/tenants/acme", json={})).status_code == 201
+        key = {"name": "main", "scopes": ["admin", "*:read", "*:write"]}
+        made = await operator.post("/v1/api-keys", json=key, headers={"x-tenant-id": "acme"})
+    key_text = made.json()["key"]
+    async with httpx.AsyncClient(base_url=api.url, headers={"authorization": f"Bearer {key_text}"}) as client:
+        ids = await arrange(client, "acme")
+    return {
+        **os.environ,
+        "CAIRN_TEST_ADMIN_KEY": ADMIN_KEY,
+        "CAIRN_TEST_KEY": key_text,
+        "CAIRN_TEST_JOB": ids["job_id"],
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def tried(api: ApiProcess, environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A run of all checks over all operations, with its own seed and bounds."""
+    program = Path(sys.executable).with_name("schemathesis")
+    for name in ("schemathesis.toml", "schemathesis_hooks.py"):
+        shutil.copy(HERE / name, folder)
+    return subprocess.run(
+        [program, "run", f"{api.url}/openapi.json", "--checks", "all",
+         "--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES_MAX), "--no-color"],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.timeout(RUN_SECONDS + 60)
+async def test_the_service_keeps_every_promise_of_its_document(
+    clone: Callable[[], Awaitable[str]], document: dict[str, Any], tmp_path: Path
+) -> None:
+    with serving(await clone()) as api:
+        run = tried(api, await prepared(api), tmp_path)
+        assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+        async with httpx.AsyncClient(base_url=api.url) as client:
+            served = set(SERVED.findall((await client.get("/metrics")).text))
+    assert {(method, path) for method, path, _ in operations(document)} - served == set(), "never answered with 2xx"
