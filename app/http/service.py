@@ -102,13 +102,7 @@ class Service(FastAPI):
             if not outlet.started:
                 await outlet.problem(Unavailable(STOPPED, retry_after_seconds=5), raw_path)
         except Exception as error:
-            refusal = (
-                error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")
-            )
-            self._log_failure(refusal, error, request_id, scope, route)
-            if outlet.started:
-                raise
-            await outlet.problem(refusal, raw_path)
+            await self._refuse(error, outlet, scope, raw_path, route)
         seconds = time.perf_counter() - started
         self.ground.metrics.answered(scope["method"], route, outlet.status, seconds)
         settings = self.ground.settings
@@ -127,22 +121,29 @@ class Service(FastAPI):
             call.caller = await self.authenticator.caller(headers.get("authorization"), headers.get("x-tenant-id"))
         return call
 
-    @staticmethod
-    def _log_failure(refusal: AppError, error: Exception, request_id: str, scope: Scope, route: str) -> None:
-        if refusal.status < 500:
-            return
-        cause = error.__cause__ or error
-        log.error(
-            "failed", code=refusal.code, method=scope["method"], route=route, request_id=request_id,
-            error=f"{type(cause).__name__}: {cause}"[:500], exc_info=error if refusal.status == 500 else None,
-        )  # fmt: skip
+    async def _refuse(self, error: Exception, outlet: _Outlet, scope: Scope, raw_path: str, route: str) -> None:
+        """Answer with the problem that an error stands for.
+
+        A method of its own: an error kept by a frame that it came through would hold the request's body in a circle,
+        until the collector's next full round.
+        """
+        refusal = error if isinstance(error, AppError) else PersistenceError("The service failed; nothing was stored.")
+        if refusal.status >= 500:
+            cause = error.__cause__ or error
+            log.error(
+                "failed", code=refusal.code, method=scope["method"], route=route, request_id=outlet.request_id,
+                error=f"{type(cause).__name__}: {cause}"[:500], exc_info=error if refusal.status == 500 else None,
+            )  # fmt: skip
+        if outlet.started:
+            raise error
+        await outlet.problem(refusal, raw_path)
 
 
 class _Outlet:
     """Sends an answer with the headers that are always present."""
 
     def __init__(self, send: Send, request_id: str, head: bool) -> None:
-        self._send, self._request_id, self._head = send, request_id.encode(), head
+        self._send, self.request_id, self._head = send, request_id, head
         self.started, self.status = False, 500
         self.more: dict[str, str] = {}
 
@@ -154,7 +155,7 @@ class _Outlet:
 
     def _always(self) -> list[tuple[bytes, bytes]]:
         return [
-            (b"x-request-id", self._request_id),
+            (b"x-request-id", self.request_id.encode()),
             (b"x-content-type-options", b"nosniff"),
             *((name.lower().encode(), value.encode()) for name, value in self.more.items()),
         ]
@@ -166,7 +167,7 @@ class _Outlet:
         await self._whole(answer.status, answer.body, headers, answer.headers)
 
     async def problem(self, refusal: AppError, instance: str) -> None:
-        body = problem(refusal, instance, self._request_id.decode())
+        body = problem(refusal, instance, self.request_id)
         await self._whole(refusal.status, body, [(b"content-type", MEDIA_TYPE.encode())], refusal.headers)
 
     async def _whole(
