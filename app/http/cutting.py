@@ -25,11 +25,17 @@ from app.http.verbatim import STRINGS, Verbatim, members_once
 
 _SPACE = re.compile(r"[ \t\n\r]*").match
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
-_ESCAPED_KEY = re.compile(r'[ \t\n\r]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\n\r]*:[ \t\n\r]*').match
+_ESCAPED_KEY = re.compile(r'[ \t\n\r]*("[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+")[ \t\n\r]*:[ \t\n\r]*').match
 _NEXT = re.compile(r"[ \t\n\r]*([,\]}])").match
 _NOT_BRACKETS = bytes(byte for byte in range(256) if chr(byte) not in "[]{}")
 _ENVELOPE_LEVELS = 8
 LARGE_BYTES = 1024 * 1024
+# What no call takes is refused before it is built: more items than any setting allows, more members or a longer name
+# than any model has, a larger array or object that is no payload.
+ITEMS_MAX = 10_000
+MEMBERS_MAX = 1000
+NAME_MAX = 1000
+PLAIN_BYTES_MAX = 4 * LARGE_BYTES
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
 
@@ -153,6 +159,8 @@ class _Cutter:
             return found, position + 1
         while True:
             name, position = self.key(position)
+            if len(found) == MEMBERS_MAX or len(name) > NAME_MAX:
+                raise invalid(pointer, "has more members, or a member of a longer name, than this call knows")
             if name in found:
                 raise MalformedRequest(f"The body names {pointer}/{name} twice.", pointer=f"{pointer}/{name}")
             found[name], position = self.member(name, position, plan, pointer)
@@ -201,6 +209,8 @@ class _Cutter:
                 item, position = self.members(position, plan, f"{pointer}/{len(found)}")
             else:
                 item, position = self.value(position)
+            if len(found) == ITEMS_MAX:
+                raise invalid(pointer, f"must have at most {ITEMS_MAX} items")
             found.append(item)
             following = _NEXT(text, position)
             if following is None or following[1] == "}":
@@ -259,3 +269,14 @@ class _LargeCutter(_Cutter):
             raise InvalidInput(f"A value {message}.", errors=[{"pointer": "", "message": message}]) from None
         except ValueError:
             raise self.broken(start) from None
+
+    def value(self, start: int) -> tuple[Any, int]:
+        if self.text[start : start + 1] in ("[", "{") and len(self.body) - start > PLAIN_BYTES_MAX:
+            try:
+                skip(self.body, start, self.levels, PLAIN_BYTES_MAX)
+            except (NestsDeeper, ValueError):
+                raise InvalidInput(
+                    f"The value at byte {start} is no payload, and is no JSON of at most {PLAIN_BYTES_MAX} bytes.",
+                    limit_bytes=PLAIN_BYTES_MAX,
+                ) from None
+        return super().value(start)

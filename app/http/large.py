@@ -6,6 +6,7 @@ The standard library's scanner builds what it skips, which costs a text of many 
 from __future__ import annotations
 
 import re
+import sys
 
 import msgspec
 
@@ -23,14 +24,15 @@ class NestsDeeper(Exception):
     """A value nests deeper than it may."""
 
 
-def skip(text: bytes, start: int, levels: int) -> int:
+def skip(text: bytes, start: int, levels: int, bytes_max: int = sys.maxsize) -> int:
     """Where the JSON value at `start` of UTF-8 text ends.
 
-    Raises `ValueError` where no JSON value is, `NestsDeeper` where it has more levels of arrays and objects.
+    Raises `ValueError` where no JSON value of at most so many bytes is, `NestsDeeper` where it has more levels of
+    arrays and objects.
     """
     opening = text[start : start + 1]
     if opening in (b"[", b"{"):
-        end = _closing(text, start, levels)
+        end = _closing(text, start, levels, min(len(text), start + bytes_max))
     else:
         found = (_STRING if opening == b'"' else _SCALAR)(text, start)
         if found is None:
@@ -40,9 +42,9 @@ def skip(text: bytes, start: int, levels: int) -> int:
     return end
 
 
-def _closing(text: bytes, start: int, levels: int) -> int:
+def _closing(text: bytes, start: int, levels: int, end: int) -> int:
     depth = 0
-    for found in _BRACKETS.finditer(text, start):
+    for found in _BRACKETS.finditer(text, start, end):
         kind = found.lastindex
         if kind == 1:
             depth += 1

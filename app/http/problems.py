@@ -11,6 +11,8 @@ from app.errors import AppError, InvalidInput
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
+# A name that nobody knows may be as long as a body; nobody reads more of it than this.
+NAME_MAX = 200
 
 
 def problem(error: AppError, instance: str, request_id: str) -> bytes:
@@ -41,7 +43,11 @@ def rejected(error: ValidationError, *, query: bool = False) -> InvalidInput:
 def _pointer(location: tuple[int | str, ...], query: bool) -> str:
     if query:
         return str(location[0]) if location else ""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+    return "".join("/" + _shown(str(part)).replace("~", "~0").replace("/", "~1") for part in location)
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= NAME_MAX else name[:NAME_MAX] + "…"
 
 
 def _message(item: Any) -> str:
