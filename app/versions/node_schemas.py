@@ -19,7 +19,7 @@ class NewNode(Body):
     id: Id | None = Field(None, examples=["nv_researcher_1"])
     node_id: Id = Field(examples=["researcher"])
     system_prompt: Text | None = Field(None, examples=["Find sources, quote them."])
-    llm_model: Text | None = Field(None, examples=["small-1"])
+    llm_model: Text | None = Field(None, max_length=255, examples=["small-1"])
     tools: list[Text] = Field([], max_length=10_000, examples=[["search", "read"]])
     description: Text | None = Field(None, examples=["Finds sources."])
     handoffs: list[Text] = Field([], max_length=10_000, examples=[["writer"]])

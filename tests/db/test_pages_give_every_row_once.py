@@ -133,7 +133,19 @@ async def test_b07_a_cursor_of_garbage_is_refused(database: Database, cursor: st
         await LISTING.page(database, "one", Page(1, cursor), {})
 
 
-@pytest.mark.parametrize("key", ["no instant", "infinity", "\x00", "\ud800", "9" * 200, None])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "no instant",
+        "infinity",
+        "\x00",
+        "\ud800",
+        "9" * 200,
+        "2026-01-01 00:00:00 Foo/Bar",
+        "2026-01-01 00:00:00+99",
+        None,
+    ],
+)
 async def test_b07_a_cursor_whose_key_was_changed_is_refused_or_only_moves(database: Database, key: str | None) -> None:
     await fill(database, "three", [(f"r{number}", (MOMENTS[0], None, None)) for number in range(3)])
     cursor = (await LISTING.page(database, "three", Page(1), {})).next_cursor

@@ -181,3 +181,11 @@ async def test_merging_follows_the_examples_of_rfc_7396(service: Any, target: An
         "SELECT cairn_merge_patch($1::text::jsonb, $2::text::jsonb)::text", json.dumps(target), json.dumps(patch)
     )
     assert json.loads(found) == merged
+
+
+async def test_a_model_name_too_long_to_be_found_by_is_refused_by_name(client: httpx.AsyncClient, make: Make) -> None:
+    version = await make.version()
+    node = {"node_id": "n", "llm_model": "".join(f"{number:x}" for number in range(4000))}
+    answer = await client.post(f"/v1/versions/{version['id']}/nodes", json=node)
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/llm_model"]
