@@ -45,7 +45,7 @@ TENANTS = TenantListing(
     ids=("t.tenant_id",),
 )
 
-OWN = Listing("tenant", TENANTS.source, TENANT, sorts=TENANTS.sorts, default=TENANTS.default, id_sql=TENANTS.id_sql)
+OWN = Listing("tenant", TENANTS.source, TENANT, sorts=TENANTS.sorts, default=TENANTS.default, ids=TENANTS.ids)
 
 _PUT = Statement(f"""
 WITH put AS (
