@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.db.database import Reader
-from app.db.shape import Shape
+from app.db.shape import Shape, array
 from app.db.sql import Statement
 from app.errors import BadCursor, InvalidInput, invalid
 
@@ -42,14 +42,14 @@ class Found:
     """One page: each item's JSON text, the cursor of the next page, and the total if it was asked for."""
 
     items: list[bytes]
-    next_cursor: str | None
+    next_cursor: str | None = None
     total: int | None = None
 
     def body(self) -> bytes:
         """The page as JSON."""
         total = b"" if self.total is None else b',"total":%d' % self.total
         cursor = json.dumps(self.next_cursor).encode()
-        return b'{"items":[' + b",".join(self.items) + b'],"next_cursor":' + cursor + total + b"}"
+        return b'{"items":' + array(self.items) + b',"next_cursor":' + cursor + total + b"}"
 
 
 class Listing:

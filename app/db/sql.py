@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,17 @@ def _shortened(value: Any) -> Any:
     if type(value) is not list or not value or value[0] is not None:
         return value
     return None if all(item is None for item in value) else value
+
+
+def assignment(alias: str, name: str, *, empty: str = "NULL") -> str:
+    """The SQL that gives a column the value of the row `g`, or `empty` where `g.cleared` names it; else it stays."""
+    kept = f"COALESCE(g.{name}, {alias}.{name})"
+    return f"{name} = CASE WHEN strpos(g.cleared, ',{name},') > 0 THEN {empty} ELSE {kept} END"
+
+
+def cleared(names: Iterable[str], given: Mapping[str, Any]) -> str:
+    """Which of the columns are given as null, as `assignment` reads it."""
+    return f",{','.join(name for name in names if name in given and given[name] is None)},"
 
 
 def load(beside: str, file_name: str = "queries.sql", **fragments: str) -> dict[str, Statement]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.db.database import Reader
+from app.db.page import Found
 from app.db.shape import Shape, instant
 from app.db.sql import Statement, load
 from app.errors import BadCursor, CursorExpired, invalid
@@ -37,18 +38,6 @@ class Subject:
     parent: str | None = None
 
 
-@dataclass(frozen=True)
-class Events:
-    """A page of events as JSON texts, and the cursor to ask again with."""
-
-    items: list[bytes]
-    next_cursor: str
-
-    def body(self) -> bytes:
-        """The page as JSON."""
-        return b'{"items":[' + b",".join(self.items) + b'],"next_cursor":"' + self.next_cursor.encode() + b'"}'
-
-
 async def sequence(database: Reader, limit: int) -> list[float]:
     """Give positions to the oldest committed events, at most `limit`; the seconds that each of them waited.
 
@@ -67,8 +56,11 @@ async def read(
     limit: int,
     fields: frozenset[str] = frozenset(),
     subjects: Mapping[str, Subject] | None = None,
-) -> Events:
-    """The events after a cursor. Raises `BadCursor`, and `CursorExpired` with the earliest cursor that still works."""
+) -> Found:
+    """The events after a cursor, and the cursor to ask again with.
+
+    Raises `BadCursor`, and `CursorExpired` with the earliest cursor that still works.
+    """
     given = None if after is None else _position(after)
     rows = await reader.rows(_SQL["read"], tenant_id=tenant_id, after=given, types=types, limit=limit)
     head, earliest = rows[0]["head"], rows[0]["earliest"]
@@ -84,7 +76,7 @@ async def read(
     # A page that is not full has seen everything up to the head, whatever the types.
     reached = found[-1]["position"] if len(found) == limit else max(head, start)
     included = await _included(reader, tenant_id, found, fields, subjects or {}) if fields else {}
-    return Events([_shown(row, included) for row in found], cursor(reached))
+    return Found([_shown(row, included) for row in found], cursor(reached))
 
 
 def cursor(position: int) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.types import Message
 
 from app.db.database import Answer
+from app.db.shape import array
 from app.errors import AppError, InvalidInput, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
@@ -144,7 +145,7 @@ def _kept_of(written: Answer, method: str) -> Answer:
 
 
 def _joined(results: list[bytes]) -> bytes:
-    return b'{"results":[' + b",".join(results) + b"]}"
+    return b'{"results":' + array(results) + b"}"
 
 
 def _answer(index: int, answer: Any) -> Answer:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from app import __version__
 from app.db.database import Answer
+from app.db.page import Found
 from app.db.revision import revisions
 from app.db.shape import Shape, instant
 from app.db.sql import Statement
@@ -161,4 +162,4 @@ async def schema(call: Call) -> Answer:
 async def decisions(call: Call) -> Answer:
     """The decisions behind the schema, as its migrations wrote them down."""
     rows = await call.reader.rows(_DECISIONS)
-    return Answer(200, b'{"items":[' + b",".join(row["body"] for row in rows) + b'],"next_cursor":null}')
+    return Answer(200, Found([row["body"] for row in rows]).body())

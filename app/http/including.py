@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from app.db.database import Answer, Reader
-from app.db.shape import Shape
+from app.db.shape import Shape, array
 from app.db.sql import Statement
 
 
@@ -53,7 +53,7 @@ class Including:
         rows = await reader.rows(self._statement(include), tenant_id=tenant_id, ids=ids, **keys)
         fields = {row["id"]: row["shown"] for row in rows}
         spliced = [_splice(body, fields.get(name)) for body, name in zip(bodies, ids, strict=True)]
-        return replace(answer, body=b'{"items":[' + b",".join(spliced) + b"]}" if many else spliced[0])
+        return replace(answer, body=b'{"items":' + array(spliced) + b"}" if many else spliced[0])
 
 
 def _splice(body: bytes, fields: bytes | None) -> bytes:

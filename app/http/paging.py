@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from app.db.database import Answer
 from app.db.page import Found, Listing, Page
@@ -20,6 +20,15 @@ PAGING = frozenset({"limit", "cursor", "sort", "order", "include", "count"})
 LIMIT = Field(
     ge=1, description="Items of the page; 50 unless given, 1000 at most.", json_schema_extra={"maximum": 1000}
 )
+Item = TypeVar("Item")
+
+
+class PageOf(BaseModel, Generic[Item]):
+    """What a list answers; `total` only where `count=exact` asked for it."""
+
+    items: list[Item]
+    next_cursor: str | None
+    total: int | None = None
 
 
 class IncludeQuery(Query):
@@ -53,7 +62,7 @@ async def page(
     listing: Listing,
     query: ListQuery,
     given: Mapping[str, Any] | None = None,
-    if_empty: Callable[[], Awaitable[None]] | None = None,
+    if_empty: Callable[[], Awaitable[object]] | None = None,
 ) -> Answer:
     """One page of a listing, with its `Link` to the next. Count and page come from one snapshot.
 

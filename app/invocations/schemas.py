@@ -21,7 +21,7 @@ from app.http.fields import (
     Text,
     Verbatim,
 )
-from app.http.paging import IncludingListQuery
+from app.http.paging import IncludingListQuery, PageOf
 
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "rolled_back"]
 Terminal = Literal["completed", "failed", "cancelled", "rolled_back"]
@@ -179,12 +179,8 @@ class Invocation(BaseModel):
     updated_at: datetime
 
 
-class InvocationPage(BaseModel):
+class InvocationPage(PageOf[Invocation]):
     """A page of invocations."""
-
-    items: list[Invocation]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class Percentiles(BaseModel):

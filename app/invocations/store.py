@@ -12,7 +12,7 @@ from app.db.digest import digest_of
 from app.db.ids import new_id
 from app.db.race import decided
 from app.db.shape import Shape, instant, money, verbatim
-from app.db.sql import Statement, load
+from app.db.sql import Statement, assignment, load
 from app.errors import AppError, changed, invalid
 from app.invocations.errors import (
     DatasetRecordNotFound,
@@ -87,15 +87,13 @@ INVOCATION = Shape(
 )
 
 
-def _assignment(name: str) -> str:
-    empty = "CAST('{}' AS jsonb)" if name in NEVER_NULL else "NULL"
-    return f"{name} = CASE WHEN strpos(g.cleared, ',{name},') > 0 THEN {empty} ELSE COALESCE(g.{name}, i.{name}) END"
-
-
 SQL = load(
     __file__,
     invocation=INVOCATION.json("i"),
-    assignments=",\n    ".join(_assignment(name) for name in (*RESULTS, *OUTCOME)),
+    assignments=",\n    ".join(
+        assignment("i", name, empty="CAST('{}' AS jsonb)" if name in NEVER_NULL else "NULL")
+        for name in (*RESULTS, *OUTCOME)
+    ),
 )
 
 

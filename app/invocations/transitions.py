@@ -9,6 +9,7 @@ from typing import Any
 from app.db.database import Answer, Writer
 from app.db.digest import digest_of
 from app.db.race import decided
+from app.db.sql import cleared
 from app.errors import AppError, invalid
 from app.invocations import store
 from app.invocations.errors import InvocationConflict, InvocationNotStarted
@@ -66,7 +67,6 @@ async def end(
     """
     digest = digest_of(given)
     named = {**store.RESULTS, **store.OUTCOME}
-    cleared = [name for name in named if name in given and given[name] is None]
 
     def refusal(standing: Any) -> AppError | None:
         if standing["status"] not in OPEN:
@@ -84,7 +84,7 @@ async def end(
         "statuses": [given["status"]],
         "ended_ats": [given.get("ended_at")],
         "digests": [digest],
-        "cleared": [f",{','.join(cleared)},"],
+        "cleared": [cleared(named, given)],
         "if_match": if_match,
         **{plural: [given.get(name)] for name, plural in named.items()},
     }

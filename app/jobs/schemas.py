@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import Text
-from app.http.paging import ListQuery
+from app.http.paging import ListQuery, PageOf
 
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 
@@ -45,9 +45,5 @@ class Job(BaseModel):
     ended_at: datetime | None
 
 
-class JobPage(BaseModel):
+class JobPage(PageOf[Job]):
     """A page of jobs."""
-
-    items: list[Job]
-    next_cursor: str | None
-    total: int | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import INTEGER_MAX, Body, Id, Text, Verbatim
-from app.http.paging import IncludingListQuery
+from app.http.paging import IncludingListQuery, PageOf
 
 MESSAGES_MAX = 1000
 
@@ -73,9 +73,5 @@ class Messages(BaseModel):
     items: list[Message]
 
 
-class MessagePage(BaseModel):
+class MessagePage(PageOf[Message]):
     """A page of messages."""
-
-    items: list[Message]
-    next_cursor: str | None
-    total: int | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import INTEGER_MAX, Body, Count, Id, Instant, JsonObject, JsonValue, Money, Text, Verbatim
-from app.http.paging import IncludingListQuery, ListQuery
+from app.http.paging import IncludingListQuery, ListQuery, PageOf
 
 ACTIONS_MAX = 1000
 FILES_MAX = 10_000
@@ -134,12 +134,8 @@ class NodeInvocation(BaseModel):
     extras: dict[str, Any]
 
 
-class NodeInvocationPage(BaseModel):
+class NodeInvocationPage(PageOf[NodeInvocation]):
     """A page of node invocations."""
-
-    items: list[NodeInvocation]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class NodeSummary(BaseModel):
@@ -154,12 +150,8 @@ class NodeSummary(BaseModel):
     large_summary: str | None
 
 
-class NodeSummaryPage(BaseModel):
+class NodeSummaryPage(PageOf[NodeSummary]):
     """A page of summaries."""
-
-    items: list[NodeSummary]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class Action(BaseModel):
@@ -182,9 +174,5 @@ class Actions(BaseModel):
     items: list[Action]
 
 
-class ActionPage(BaseModel):
+class ActionPage(PageOf[Action]):
     """A page of actions."""
-
-    items: list[Action]
-    next_cursor: str | None
-    total: int | None = None

@@ -14,7 +14,7 @@ from app.db.integrity import IdsTaken
 from app.db.page import Listing, Sort
 from app.db.race import decided
 from app.db.shape import Shape, instant, items, money, only, verbatim
-from app.db.sql import Statement, load
+from app.db.sql import Statement, assignment, cleared, load
 from app.errors import changed, invalid
 from app.invocations import store as invocations
 from app.nodes.errors import ActionConflict, NodeInvocationConflict, NodeInvocationEnded, NodeInvocationNotFound
@@ -119,12 +119,13 @@ ACTIONS = Listing(
 )
 
 
-def _assignment(name: str) -> str:
-    empty = "CAST('{}' AS jsonb)" if name in NEVER_NULL else "NULL"
-    return f"{name} = CASE WHEN strpos(g.cleared, ',{name},') > 0 THEN {empty} ELSE COALESCE(g.{name}, n.{name}) END"
-
-
-_SQL = load(__file__, node=NODE.json("n"), assignments=",\n    ".join(map(_assignment, RESULTS)))
+_SQL = load(
+    __file__,
+    node=NODE.json("n"),
+    assignments=",\n    ".join(
+        assignment("n", name, empty="CAST('{}' AS jsonb)" if name in NEVER_NULL else "NULL") for name in RESULTS
+    ),
+)
 _ONE_ACTION = load(__file__, "actions.sql", body=only(ACTION.json("a")))["record"]
 _ACTIONS = load(__file__, "actions.sql", body=items(ACTION.json("a"), "g.place"))["record"]
 
@@ -194,7 +195,6 @@ async def end(
     Raises `NodeInvocationNotFound`, `NodeInvocationEnded`, `PreconditionFailed`.
     """
     digest = digest_of(given)
-    cleared = [name for name in RESULTS if name in given and given[name] is None]
     files = {"files": given["files"] or []} if "files" in given else {}
 
     async def why() -> None:
@@ -216,7 +216,7 @@ async def end(
         ids=[node_invocation_id],
         statuses=[given["status"]],
         ended_ats=[given.get("ended_at")],
-        cleared=[f",{','.join(cleared)},"],
+        cleared=[cleared(RESULTS, given)],
         digests=[digest],
         if_match=if_match,
         **_results({**given, **files}),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, Instant, JsonObject, Text
-from app.http.paging import ListQuery
+from app.http.paging import ListQuery, PageOf
 
 Scope = Annotated[str, Field(pattern=r"^(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))$")]
 
@@ -72,17 +72,9 @@ class ApiKey(BaseModel):
     key: str | None = None
 
 
-class TenantPage(BaseModel):
+class TenantPage(PageOf[Tenant]):
     """A page of tenants."""
 
-    items: list[Tenant]
-    next_cursor: str | None
-    total: int | None = None
 
-
-class KeyPage(BaseModel):
+class KeyPage(PageOf[ApiKey]):
     """A page of keys."""
-
-    items: list[ApiKey]
-    next_cursor: str | None
-    total: int | None = None

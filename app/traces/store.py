@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from app.db.database import Answer, Reader
+from app.db.shape import array
 from app.db.sql import load
 from app.invocations.errors import InvocationNotFound
 from app.invocations.store import INVOCATION
@@ -76,8 +76,8 @@ async def trace(reader: Reader, tenant_id: str, invocation_id: str, limit: int) 
     }
     shown = (_node(node, limit, read.get(node["id"], []), written.get(node["id"], [])) for node in nodes)
     parts = [
-        b'{"invocation":', head["invocation"], b',"version":', head["version"], b',"nodes":', _array(shown),
-        b',"messages":', _array(message["body"] for message in messages), b',"more":', json.dumps(more).encode(), b"}",
+        b'{"invocation":', head["invocation"], b',"version":', head["version"], b',"nodes":', array(shown),
+        b',"messages":', array(message["body"] for message in messages), b',"more":', json.dumps(more).encode(), b"}",
     ]  # fmt: skip
     return Answer(200, b"".join(parts))
 
@@ -85,14 +85,10 @@ async def trace(reader: Reader, tenant_id: str, invocation_id: str, limit: int) 
 def _node(node: Any, limit: int, read: list[bytes], written: list[bytes]) -> bytes:
     parts = [
         node["node"][:-1], b',"node_version":', node["node_version"], b',"actions":',
-        _array((node["actions"] or [])[:limit]), b',"messages_in":', _array(read), b',"messages_out":', _array(written),
+        array((node["actions"] or [])[:limit]), b',"messages_in":', array(read), b',"messages_out":', array(written),
         b"}",
     ]  # fmt: skip
     return b"".join(parts)
-
-
-def _array(items: Iterable[bytes]) -> bytes:
-    return b"[" + b",".join(items) + b"]"
 
 
 async def metrics(reader: Reader, tenant_id: str, invocation_id: str) -> Answer:

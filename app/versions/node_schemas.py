@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, JsonObject, Text
-from app.http.paging import ListQuery
+from app.http.paging import ListQuery, PageOf
 
 NODES_MAX = 1000
 
@@ -72,9 +72,5 @@ class NodeVersions(BaseModel):
     items: list[NodeVersion]
 
 
-class NodeVersionPage(BaseModel):
+class NodeVersionPage(PageOf[NodeVersion]):
     """A page of node versions."""
-
-    items: list[NodeVersion]
-    next_cursor: str | None
-    total: int | None = None

@@ -12,7 +12,7 @@ from app.db.database import Answer, Reader, Writer
 from app.db.digest import JsonText, digest_of
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, computed, instant
+from app.db.shape import Shape, array, computed, instant
 from app.db.sql import load
 from app.errors import changed
 from app.versions.errors import VersionNotFound
@@ -99,7 +99,7 @@ async def create(writer: Writer, tenant_id: str, version_id: str, nodes: Sequenc
     """`record`, as `{"items": [...]}`: 201 if any configuration is new, else 200."""
     rows = await recorded(writer, tenant_id, version_id, nodes)
     status = 201 if any(row["fresh"] for row in rows) else 200
-    return Answer(status, b'{"items":[' + b",".join(row["body"] for row in rows) + b"]}")
+    return Answer(status, b'{"items":' + array(row["body"] for row in rows) + b"}")
 
 
 async def create_one(writer: Writer, tenant_id: str, version_id: str, node: Mapping[str, Any]) -> Answer:

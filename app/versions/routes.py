@@ -101,10 +101,13 @@ async def list_versions(call: Call, query: VersionList) -> Answer:
 )
 async def list_workflow_versions(call: Call, workflow_id: str, query: WorkflowVersionList) -> Answer:
     """The versions of a workflow, the newest first."""
-    found = await page(call, store.VERSIONS, query, {**query.filters(), "workflow_id": workflow_id})
-    if found.body is not None and found.body.startswith(b'{"items":[]'):
-        await workflows.get(call.reader, call.tenant_id, workflow_id)
-    return found
+    return await page(
+        call,
+        store.VERSIONS,
+        query,
+        {**query.filters(), "workflow_id": workflow_id},
+        if_empty=lambda: workflows.get(call.reader, call.tenant_id, workflow_id),
+    )
 
 
 @routes.get(

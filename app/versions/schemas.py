@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from app.http.fields import Body, Count, Id, JsonValue, Text, Verbatim
-from app.http.paging import IncludeQuery, IncludingListQuery
+from app.http.paging import IncludeQuery, IncludingListQuery, PageOf
 from app.versions.node_schemas import NewNode
 from app.workflows.schemas import WorkflowFields
 
@@ -93,12 +93,8 @@ class Version(BaseModel):
     created_at: datetime
 
 
-class VersionPage(BaseModel):
+class VersionPage(PageOf[Version]):
     """A page of versions."""
-
-    items: list[Version]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class VersionIo(BaseModel):

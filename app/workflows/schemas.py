@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, JsonObject, Query, Text
-from app.http.paging import ListQuery
+from app.http.paging import ListQuery, PageOf
 
 
 class WorkflowFields(Body):
@@ -54,9 +54,5 @@ class Workflow(BaseModel):
     updated_at: datetime
 
 
-class WorkflowPage(BaseModel):
+class WorkflowPage(PageOf[Workflow]):
     """A page of workflows."""
-
-    items: list[Workflow]
-    next_cursor: str | None
-    total: int | None = None
