@@ -12,12 +12,10 @@ from rich.table import Table
 
 from app.commands.operating import EVERY_SCOPE, keys_of, make_key, operating, tenant_exists
 from app.commands.plainly import read_settings, refuse, run
+from app.http.caller import SCOPE, TENANT_ID
 from app.settings import DatabaseSettings
 from app.tenants import store
 from app.tenants.keys import DEFAULT_TENANT
-
-SCOPE = re.compile(r"(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))").fullmatch
-TENANT = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys, straight on the database.")
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant that the key acts for.")]
@@ -36,9 +34,9 @@ def create(
     """Make a key and print it, this once. The key alone goes to standard output."""
     scopes = scope or list(EVERY_SCOPE)
     for given in scopes:
-        if not SCOPE(given):
+        if not re.fullmatch(SCOPE, given):
             refuse(f"{given!r} is no scope; write it as invocations:write, *:read or admin.")
-    if not TENANT(tenant):
+    if not re.fullmatch(TENANT_ID, tenant):
         refuse(f"{tenant!r} is no tenant id; it is 1 to 64 of a-z, 0-9, _ and -.")
     expires_at = datetime.now(UTC) + timedelta(days=expires_in_days) if expires_in_days else None
     key, row = run(_create(read_settings().database, tenant, create_tenant, (name, scopes, expires_at)))

@@ -8,6 +8,10 @@ from typing import Protocol
 
 from app.errors import Forbidden
 
+# How the id of a tenant, and a scope, are written.
+TENANT_ID = r"[a-z0-9_-]{1,64}"
+SCOPE = r"(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))"
+
 
 @dataclass(frozen=True)
 class Rate:

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from app import errors as kinds
 from app.errors import AppError
+from app.http.caller import TENANT_ID
 
 PROBLEM = {
     "type": "object",
@@ -145,7 +146,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-TENANT_PATTERN = "^[a-z0-9_-]{1,64}$"
+TENANT_PATTERN = f"^{TENANT_ID}$"
 TEXT_PATTERN = "^[^\\x00]*$"
 
 

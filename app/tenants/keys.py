@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Forbidden, NotFound, Unauthenticated
-from app.http.caller import Caller, Rate
+from app.http.caller import TENANT_ID, Caller, Rate
 from app.settings import AuthSettings
 
 PREFIX = "cairn_"
 DEFAULT_TENANT = "default"
 CACHED_MAX = 10_000
-_TENANT_ID = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
 
 _FIND = Statement(
     "SELECT k.tenant_id, k.id, k.scopes, t.limits FROM api_keys AS k JOIN tenants AS t USING (tenant_id)"
@@ -74,7 +73,7 @@ class Keys:
     async def _operator(self, tenant: str | None) -> Caller:
         if tenant is not None and time.monotonic() >= self._tenants.get(tenant, 0):
             found = None
-            if _TENANT_ID(tenant):
+            if re.fullmatch(TENANT_ID, tenant):
                 found = await self.database.row(_TENANT, tenant_id=tenant)
             if found is None:
                 raise NotFound("There is no such tenant; the operator makes one with PUT /v1/tenants/{id}.")

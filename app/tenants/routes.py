@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from app.db.database import Answer
-from app.db.integrity import constraint
-from app.errors import Conflict, Forbidden, NotFound, invalid
+from app.errors import Forbidden, NotFound, invalid
 from app.http.call import Call
-from app.http.caller import permits
+from app.http.caller import TENANT_ID, permits
 from app.http.endpoint import Routes
 from app.http.paging import page
 from app.tenants import store
+from app.tenants.errors import KeyConflict
 from app.tenants.keys import new_key
 from app.tenants.schemas import ApiKey, KeyList, KeyPage, Limits, NewKey, Tenant, TenantFields, TenantList, TenantPage
 
 routes = Routes("tenants")
-_TENANT_ID = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
-
-
-class KeyConflict(Conflict):
-    """A key with this id exists."""
-
-    code, title = "api_key_conflict", "A key with this id exists"
-
-
-constraint("pk_api_keys", lambda: KeyConflict("A key with this id exists; choose another id, or none."))
 
 
 def _operator(call: Call, tenant_id: str) -> str:
@@ -35,7 +26,7 @@ def _operator(call: Call, tenant_id: str) -> str:
         if call.caller.tenant_id != tenant_id:
             raise NotFound("There is no such tenant.")
         raise Forbidden("Only the operator changes tenants.", missing_scope="operator")
-    if not _TENANT_ID(tenant_id):
+    if not re.fullmatch(TENANT_ID, tenant_id):
         raise invalid("tenant_id", "must be 1 to 64 of a-z, 0-9, _ and -")
     return tenant_id
 
@@ -69,7 +60,7 @@ async def list_tenants(call: Call, query: TenantList) -> Answer:
     """All tenants, for the operator; a tenant's own key sees its own alone."""
     if not call.caller.operator:
         return await page(call, store.OWN, query)
-    call.caller = type(call.caller)("", None, call.caller.scopes, operator=True)
+    call.caller = replace(call.caller, tenant_id="")
     return await page(call, store.TENANTS, query)
 
 

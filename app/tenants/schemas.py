@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from app.http.caller import SCOPE
 from app.http.fields import Body, Id, Instant, JsonObject, Text
 from app.http.paging import ListQuery, PageOf
 
-Scope = Annotated[str, Field(pattern=r"^(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))$")]
+Scope = Annotated[str, Field(pattern=f"^{SCOPE}$")]
 
 
 class TenantFields(Body):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from app.db.database import Answer, Reader, Writer
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant, plain
-from app.db.sql import Statement
-from app.errors import NotFound, PreconditionFailed
+from app.db.sql import load
+from app.errors import NotFound, changed
 
 TENANT = Shape(plain("id", "tenant_id"), "name", "metadata", instant("created_at"), instant("updated_at"))
 KEY = Shape(
@@ -47,77 +47,23 @@ TENANTS = TenantListing(
 
 OWN = Listing("tenant", TENANTS.source, TENANT, sorts=TENANTS.sorts, default=TENANTS.default, ids=TENANTS.ids)
 
-_PUT = Statement(f"""
-WITH put AS (
-  INSERT INTO tenants AS t (tenant_id, name, metadata)
-  SELECT :tenant_id, :name, COALESCE(:metadata, CAST('{{}}' AS jsonb))
-  ON CONFLICT (tenant_id) DO UPDATE SET
-    name = CASE WHEN :set_name THEN excluded.name ELSE t.name END,
-    metadata = CASE WHEN :set_metadata THEN excluded.metadata ELSE t.metadata END,
-    revision = t.revision + 1, updated_at = clock_timestamp()
-  WHERE CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match)
-  RETURNING t.*, old.tenant_id IS NULL AS fresh
-), head AS (
-  INSERT INTO event_heads (tenant_id, position) SELECT tenant_id, 0 FROM put WHERE fresh
-), answer AS (
-  SELECT CASE WHEN fresh THEN 201 ELSE 200 END AS status, t.revision AS etag, {TENANT.json("t")} AS body FROM put AS t
-)""")
-_PATCH = Statement(f"""
-WITH changed AS (
-  UPDATE tenants AS t SET
-    name = CASE WHEN :set_name THEN :name ELSE t.name END,
-    metadata = CASE WHEN :set_metadata THEN COALESCE(:metadata, CAST('{{}}' AS jsonb)) ELSE t.metadata END,
-    revision = t.revision + 1, updated_at = clock_timestamp()
-  WHERE t.tenant_id = :tenant_id AND (CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match))
-  RETURNING t.*
-), answer AS (SELECT 200 AS status, t.revision AS etag, {TENANT.json("t")} AS body FROM changed AS t)""")
-_GET = Statement(f"SELECT t.revision, {TENANT.json('t')} AS body FROM tenants AS t WHERE t.tenant_id = :tenant_id")
-_LIMITS = Statement("SELECT t.revision, t.limits AS body FROM tenants AS t WHERE t.tenant_id = :tenant_id")
-_PUT_LIMITS = Statement("""
-WITH changed AS (
-  UPDATE tenants AS t SET limits = :limits, revision = t.revision + 1, updated_at = clock_timestamp()
-  WHERE t.tenant_id = :tenant_id AND (CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match))
-  RETURNING t.*
-), answer AS (SELECT 200 AS status, t.revision AS etag, CAST(t.limits AS json) AS body FROM changed AS t)""")
-_ENSURE = Statement("""
-WITH made AS (INSERT INTO tenants (tenant_id, name) SELECT :tenant_id, :name ON CONFLICT DO NOTHING RETURNING tenant_id)
-INSERT INTO event_heads (tenant_id, position) SELECT tenant_id, 0 FROM made ON CONFLICT DO NOTHING""")
-_CREATE_KEY = Statement(f"""
-WITH made AS (
-  INSERT INTO api_keys (tenant_id, id, name, key_hash, key_hint, scopes, expires_at)
-  SELECT :tenant_id, COALESCE(:id, 'key_' || replace(CAST(uuidv7() AS text), '-', '')), :name, :key_hash, :key_hint,
-         CAST(:scopes AS text[]), CAST(:expires_at AS timestamptz)
-  RETURNING *
-), answer AS (SELECT 201 AS status, CAST(NULL AS bigint) AS etag, {MADE.json("t")} AS body FROM made AS t)""")
-_REVOKE = Statement(f"""
-WITH revoked AS (
-  UPDATE api_keys AS t SET revoked_at = COALESCE(t.revoked_at, clock_timestamp())
-  WHERE t.tenant_id = :tenant_id AND t.id = :id RETURNING t.*
-), answer AS (SELECT 200 AS status, CAST(NULL AS bigint) AS etag, {KEY.json("t")} AS body FROM revoked AS t)""")
-_ROTATE = Statement(f"""
-WITH rotated AS (
-  UPDATE api_keys AS t SET key_hash = :key_hash, key_hint = :key_hint
-  WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.revoked_at IS NULL RETURNING t.*
-), answer AS (SELECT 200 AS status, CAST(NULL AS bigint) AS etag, {MADE.json("t")} AS body FROM rotated AS t)""")
-_KEY_SCOPES = Statement("SELECT scopes FROM api_keys WHERE tenant_id = :tenant_id AND id = :id")
+_SQL = load(__file__, tenant=TENANT.json("t"), key=KEY.json("t"), made_key=MADE.json("t"))
 
 
 async def ensure(database: Writer, tenant_id: str, name: str) -> None:
     """Make a tenant unless it exists."""
-    await database.rows(_ENSURE, tenant_id=tenant_id, name=name)
+    await database.rows(_SQL["ensure"], tenant_id=tenant_id, name=name)
 
 
 async def put(writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None) -> Answer:
-    """Make the tenant, or update the fields given."""
-    answer = await writer.answer(_PUT, tenant_id=tenant_id, if_match=if_match, **_members(fields))
-    if answer is None:
-        raise PreconditionFailed("The tenant has another revision; read it again.")
-    return answer
+    """Make the tenant, or update the fields given. Raises `PreconditionFailed`."""
+    answer = await writer.answer(_SQL["put"], tenant_id=tenant_id, if_match=if_match, **_members(fields))
+    return answer or await _why(writer, tenant_id)
 
 
 async def patch(writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None) -> Answer:
     """Update the fields given. Raises `NotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_PATCH, tenant_id=tenant_id, if_match=if_match, **_members(fields))
+    answer = await writer.answer(_SQL["patch"], tenant_id=tenant_id, if_match=if_match, **_members(fields))
     return answer or await _why(writer, tenant_id)
 
 
@@ -130,19 +76,19 @@ def _members(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _why(reader: Reader, tenant_id: str) -> Answer:
-    await get(reader, tenant_id)
-    raise PreconditionFailed("The tenant has another revision; read it again.")
+async def _why(reader: Reader, tenant_id: str) -> NoReturn:
+    current = await get(reader, tenant_id)
+    raise changed("tenant", current.etag)
 
 
 async def get(reader: Reader, tenant_id: str) -> Answer:
     """The tenant. Raises `NotFound`."""
-    return _found(await reader.row(_GET, tenant_id=tenant_id))
+    return _found(await reader.row(_SQL["get"], tenant_id=tenant_id))
 
 
 async def limits(reader: Reader, tenant_id: str) -> Answer:
     """The tenant's limits. Raises `NotFound`."""
-    return _found(await reader.row(_LIMITS, tenant_id=tenant_id))
+    return _found(await reader.row(_SQL["limits"], tenant_id=tenant_id))
 
 
 def _found(row: Any) -> Answer:
@@ -153,7 +99,7 @@ def _found(row: Any) -> Answer:
 
 async def put_limits(writer: Writer, tenant_id: str, given: bytes, if_match: list[int] | None) -> Answer:
     """Replace the tenant's limits. Raises `NotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_PUT_LIMITS, tenant_id=tenant_id, limits=given, if_match=if_match)
+    answer = await writer.answer(_SQL["put_limits"], tenant_id=tenant_id, limits=given, if_match=if_match)
     return answer or await _why(writer, tenant_id)
 
 
@@ -164,7 +110,7 @@ async def create_key(
     """Store a key's digest. The answer does not hold the key."""
     key_hash, hint = secret
     answer = await writer.answer(
-        _CREATE_KEY, tenant_id=tenant_id, id=key_id, name=name, key_hash=key_hash, key_hint=hint, scopes=scopes,
+        _SQL["create_key"], tenant_id=tenant_id, id=key_id, name=name, key_hash=key_hash, key_hint=hint, scopes=scopes,
         expires_at=expires_at,
     )  # fmt: skip
     assert answer is not None
@@ -173,7 +119,7 @@ async def create_key(
 
 async def revoke_key(writer: Writer, tenant_id: str, key_id: str) -> Answer:
     """Revoke a key; again is the same. Raises `NotFound`."""
-    answer = await writer.answer(_REVOKE, tenant_id=tenant_id, id=key_id)
+    answer = await writer.answer(_SQL["revoke_key"], tenant_id=tenant_id, id=key_id)
     if answer is None:
         raise NotFound("There is no such key.")
     return answer
@@ -181,7 +127,9 @@ async def revoke_key(writer: Writer, tenant_id: str, key_id: str) -> Answer:
 
 async def rotate_key(writer: Writer, tenant_id: str, key_id: str, secret: tuple[bytes, str]) -> Answer:
     """Give a key a new secret; the old one ends within the cache's age. Raises `NotFound`."""
-    answer = await writer.answer(_ROTATE, tenant_id=tenant_id, id=key_id, key_hash=secret[0], key_hint=secret[1])
+    answer = await writer.answer(
+        _SQL["rotate_key"], tenant_id=tenant_id, id=key_id, key_hash=secret[0], key_hint=secret[1]
+    )
     if answer is None:
         raise NotFound("There is no such key, or it is revoked.")
     return answer
@@ -189,7 +137,7 @@ async def rotate_key(writer: Writer, tenant_id: str, key_id: str, secret: tuple[
 
 async def key_scopes(reader: Reader, tenant_id: str, key_id: str) -> list[str]:
     """The scopes of a key. Raises `NotFound`."""
-    row = await reader.row(_KEY_SCOPES, tenant_id=tenant_id, id=key_id)
+    row = await reader.row(_SQL["key_scopes"], tenant_id=tenant_id, id=key_id)
     if row is None:
         raise NotFound("There is no such key.")
     return list(row["scopes"])
