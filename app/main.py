@@ -16,7 +16,7 @@ from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
 from app.db.database import Database
-from app.db.probe import Probe
+from app.db.probe import Probe, revision_now
 from app.errors import AppError
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
@@ -113,11 +113,7 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
 
 async def opened(settings: Settings, name: str = "cairn") -> Database:
     """The database, if it has this code's schema. Raises `SchemaRefused`, `Unavailable`."""
-    probe = Probe(settings.database)
-    try:
-        (await probe.look(settings.database.acquire_seconds)).revision.require()
-    finally:
-        await probe.close()
+    (await revision_now(settings.database, settings.database.acquire_seconds)).require()
     return await Database.open(settings.database, name=name)
 
 

@@ -47,6 +47,20 @@ class DatabaseSettings(Group):
         300, gt=0, le=3600, description="How long a migrator waits for another one to finish."
     )
 
+    @property
+    def driver_url(self) -> str:
+        """The URL as the driver wants it, also where it is written as SQLAlchemy wants it."""
+        return _for_driver(self.url)
+
+    @property
+    def direct_driver_url(self) -> str:
+        """The same without a pooler between."""
+        return _for_driver(self.direct_url or self.url)
+
+
+def _for_driver(url: SecretStr) -> str:
+    return url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+
 
 class RedisSettings(Group):
     """The cache; everything works without it."""

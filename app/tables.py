@@ -14,6 +14,6 @@ import app.nodes.tables
 import app.tenants.tables
 import app.versions.tables
 import app.workflows.tables  # noqa: F401
-from app.db.base import METADATA
+from app.db.columns import METADATA
 
 __all__ = ["METADATA"]

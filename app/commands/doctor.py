@@ -73,9 +73,8 @@ def _settings(settings: Settings) -> Finding:
 
 
 async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
-    url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
     try:
-        connection = await asyncpg.connect(url, timeout=LOOK_SECONDS, statement_cache_size=0)
+        connection = await asyncpg.connect(settings.driver_url, timeout=LOOK_SECONDS, statement_cache_size=0)
     except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         yield Finding(
             "PostgreSQL", "wrong", f"It does not answer ({_brief(error)}); start it, or correct CAIRN_DATABASE__URL."

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db.database import Database
-from app.db.probe import Probe
+from app.db.probe import revision_now
 from app.db.revision import Revision
 from app.db.sql import Statement
 from app.settings import DatabaseSettings
@@ -32,11 +32,7 @@ _LISTED = Statement(
 
 async def revision(settings: DatabaseSettings) -> Revision:
     """The schema revision of the database of the settings. Raises `Unavailable` when it does not answer."""
-    probe = Probe(settings)
-    try:
-        return (await probe.look(CONNECT_SECONDS)).revision
-    finally:
-        await probe.close()
+    return await revision_now(settings, CONNECT_SECONDS)
 
 
 async def require_schema(settings: DatabaseSettings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ForeignKeyConstraint, Index, Table
 
-from app.db.base import METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
+from app.db.columns import METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
 
 datasets = Table(
     "datasets",

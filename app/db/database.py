@@ -83,7 +83,7 @@ class Database:
     @classmethod
     async def open(cls, settings: DatabaseSettings, *, name: str = "cairn") -> Database:
         """Connect. Raises `Unavailable` when PostgreSQL does not answer."""
-        url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://")
+        url = settings.driver_url
         try:
             pool = await asyncpg.create_pool(
                 url,

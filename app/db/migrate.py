@@ -92,7 +92,7 @@ async def migrating(settings: DatabaseSettings, *, report: Callable[[str], None]
     Waiters poll, each in a statement of its own, so none of them holds a snapshot that a concurrent index build would
     wait for. The lock goes with its session, however that ends.
     """
-    url = direct_url(settings)
+    url = settings.direct_driver_url
     keeper = await _connect(url)
     try:
         await _lock(keeper, settings.migration_wait_seconds, report)
@@ -141,17 +141,12 @@ def _milliseconds(seconds: float) -> str:
     return str(int(seconds * 1000))
 
 
-def direct_url(settings: DatabaseSettings) -> str:
-    """The URL without a pooler between, as asyncpg wants it."""
-    return (settings.direct_url or settings.url).get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
-
-
 async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callable[[str], None]) -> list[str]:
     """Rebuild indexes that an interrupted concurrent build left invalid. Gives their names.
 
     A build whose migrator was killed may still run in its session; then the wait for its table is bounded.
     """
-    keeper = await _connect(direct_url(settings))
+    keeper = await _connect(settings.direct_driver_url)
     try:
         await _lock(keeper, settings.migration_wait_seconds, report)
         await keeper.execute(f"SET lock_timeout = {_milliseconds(settings.lock_seconds)}")

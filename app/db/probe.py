@@ -26,7 +26,7 @@ class Probe:
     """One connection, opened when it is first needed and again after a failure."""
 
     def __init__(self, settings: DatabaseSettings) -> None:
-        self._url = settings.url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+        self._url = settings.driver_url
         self._connection: asyncpg.Connection | None = None
         self._turn = asyncio.Lock()
 
@@ -64,3 +64,12 @@ class Probe:
         if self._connection is not None:
             await self._connection.close(timeout=CLOSE_SECONDS)
             self._connection = None
+
+
+async def revision_now(settings: DatabaseSettings, seconds: float) -> Revision:
+    """The schema's revision, asked once, within so many seconds. Raises `Unavailable`."""
+    probe = Probe(settings)
+    try:
+        return (await probe.look(seconds)).revision
+    finally:
+        await probe.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Table, Text
 
-from app.db.base import METADATA, moment
+from app.db.columns import METADATA, moment
 
 schema_decisions = Table(
     "schema_decisions",

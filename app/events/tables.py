@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Identity, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSON
 
-from app.db.base import METADATA, IdText, Instant, moment, reference, tenant, words
+from app.db.columns import METADATA, IdText, Instant, moment, reference, tenant, words
 
 EVENT_ID = text("'evt_' || replace(uuidv7()::text, '-', '')")
 

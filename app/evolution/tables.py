@@ -14,7 +14,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.base import METADATA, Money, Score, identity, moment, reference, revision, searchable, tenant, words
+from app.db.columns import METADATA, Money, Score, identity, moment, reference, revision, searchable, tenant, words
 
 evolution_runs = Table(
     "evolution_runs",

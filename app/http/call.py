@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 
 from app.db.database import Database, KeyClaim, Reader, Writer
-from app.errors import InvalidInput, TenantRequired, invalid
+from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.settings import HttpSettings
 
@@ -105,13 +105,3 @@ class Call(Request):
         if header is None or header.strip() == "*":
             return None
         return [int(match[1]) for part in header.split(",") if (match := _ETAG(part.strip()))]
-
-    def text_header(self, name: str) -> str | None:
-        """A header as text. Raises `InvalidInput` where it is not UTF-8."""
-        value: Any = self.headers.get(name)
-        if value is None:
-            return None
-        try:
-            return str(value.encode("latin-1").decode())
-        except UnicodeDecodeError:
-            raise InvalidInput(f"The header {name} is not UTF-8.") from None

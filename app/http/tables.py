@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table
 from sqlalchemy.dialects.postgresql import JSON
 
-from app.db.base import METADATA, identity, moment, tenant
+from app.db.columns import METADATA, identity, moment, tenant
 
 idempotency_keys = Table(
     "idempotency_keys",

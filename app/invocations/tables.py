@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Computed, ForeignKeyConstraint, Index, LargeBinary, Table
 
-from app.db.base import METADATA, Money, Score, exact, identity, moment, reference, revision, searchable, tenant, words
+from app.db.columns import (
+    METADATA,
+    Money,
+    Score,
+    exact,
+    identity,
+    moment,
+    reference,
+    revision,
+    searchable,
+    tenant,
+    words,
+)
 
 # Whatever else a status is, also one of a later release, is an end.
 OPEN = ("queued", "running")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKeyConstraint, Index, Table, Text, text
 
-from app.db.base import METADATA, identity, moment, reference, searchable, tenant, words
+from app.db.columns import METADATA, identity, moment, reference, searchable, tenant, words
 
 jobs = Table(
     "jobs",

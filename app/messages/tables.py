@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, LargeBinary, Sequence, Table
 
-from app.db.base import METADATA, exact, identity, moment, reference, revision, tenant, words
+from app.db.columns import METADATA, exact, identity, moment, reference, revision, tenant, words
 
 message_seq = Sequence("message_seq", metadata=METADATA, data_type=BigInteger)
 

@@ -16,9 +16,19 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.base import METADATA, Money, exact, identity, moment, reference, revision, searchable, tenant, words
-
-EMPTY = text("'{}'::text[]")
+from app.db.columns import (
+    EMPTY_LIST,
+    METADATA,
+    Money,
+    exact,
+    identity,
+    moment,
+    reference,
+    revision,
+    searchable,
+    tenant,
+    words,
+)
 
 node_invocations = Table(
     "node_invocations",
@@ -39,7 +49,7 @@ node_invocations = Table(
     Column("usd_cost", Money),
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
-    Column("files", ARRAY(Text), nullable=False, server_default=EMPTY),
+    Column("files", ARRAY(Text), nullable=False, server_default=EMPTY_LIST),
     searchable("error"),
     searchable("metadata", default=True),
     searchable("extras", default=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ARRAY, CheckConstraint, Column, ForeignKeyConstraint, Index, LargeBinary, Table, Text, text
 
-from app.db.base import METADATA, identity, moment, revision, searchable, tenant, words
+from app.db.columns import METADATA, identity, moment, revision, searchable, tenant, words
 
 tenants = Table(
     "tenants",

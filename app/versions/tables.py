@@ -17,9 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.base import METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
-
-EMPTY = text("'{}'::text[]")
+from app.db.columns import EMPTY_LIST, METADATA, exact, identity, moment, reference, revision, searchable, tenant, words
 
 versions = Table(
     "versions",
@@ -84,10 +82,10 @@ node_versions = Table(
     Column("revision", BigInteger, nullable=False),
     words("system_prompt"),
     words("llm_model"),
-    Column("tools", ARRAY(Text), nullable=False, server_default=EMPTY),
+    Column("tools", ARRAY(Text), nullable=False, server_default=EMPTY_LIST),
     words("description"),
-    Column("handoffs", ARRAY(Text), nullable=False, server_default=EMPTY),
-    Column("waiting_for", ARRAY(Text), nullable=False, server_default=EMPTY),
+    Column("handoffs", ARRAY(Text), nullable=False, server_default=EMPTY_LIST),
+    Column("waiting_for", ARRAY(Text), nullable=False, server_default=EMPTY_LIST),
     searchable("memory"),
     searchable("extras", default=True),
     Column("config_hash", LargeBinary, nullable=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, Table
 
-from app.db.base import METADATA, identity, moment, reference, revision, searchable, tenant, words
+from app.db.columns import METADATA, identity, moment, reference, revision, searchable, tenant, words
 
 workflows = Table(
     "workflows",

@@ -1,4 +1,4 @@
-"""The one MetaData, its naming convention, and the column types that every table shares."""
+"""The columns that tables share, the one MetaData they belong to, and how constraints are named."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ Money = Numeric(38, 18)
 Score: Double[float] = Double()
 NOW = text("clock_timestamp()")
 EMPTY_OBJECT = text("'{}'::jsonb")
+EMPTY_LIST = text("'{}'::text[]")
 
 
 def tenant() -> Column[Any]:
