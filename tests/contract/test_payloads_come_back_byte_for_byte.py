@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from app.background.runner import drain
+from app.events.jobs import sequencer
+from app.http.service import Service
 from tests.payloads import PAYLOADS, send
 
 BIG = b'"' + "é\\u0000x€".encode() * 2_000_000 + b'"'
@@ -115,6 +118,30 @@ async def test_every_payload_comes_back_exactly_on_every_path(client: httpx.Asyn
             for member in ("dsl", "input", "output", "fitness", "payload"):
                 assert shows(answer.content, member, payload) == 0, "an answer to a write leaves payloads out"
     await check_reads(client, record, payload)
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+async def test_every_payload_is_in_the_events_that_are_asked_for_it(
+    client: httpx.AsyncClient, service: Service, name: str
+) -> None:
+    record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
+    for method, path, body in record.writes(payload):
+        assert (await send(client, method, path, body)).status_code in OK
+    await drain(sequencer(lambda _waited: None), service.ground.database)
+    plain = await client.get("/v1/events?limit=100")
+    asked = await client.get("/v1/events?limit=100&include=dsl,input,output,fitness")
+    types = [event["type"] for event in plain.json()["items"]]
+    shown = {
+        "dsl": types.count("version.created"),
+        "input": types.count("invocation.started") + types.count("invocation.ended"),
+        "fitness": types.count("invocation.started") + types.count("invocation.ended"),
+        "output": sum(types.count(f"{kind}.{what}") for kind in ("invocation", "node_invocation")
+                      for what in ("started", "ended")),
+    }  # fmt: skip
+    assert min(shown.values()) > 0
+    for member, times in shown.items():
+        assert shows(plain.content, member, payload) == 0, "an event leaves payloads out unless it is asked for them"
+        assert shows(asked.content, member, payload) == times, member
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
