@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,9 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+import structlog
 
+from app import logs
 from app.db.migrate import migrate
 from app.embedded import Servers, start_servers
 from app.http.service import Service
@@ -20,6 +23,18 @@ from app.settings import DatabaseSettings, Settings
 
 ADMIN_KEY = "operator-key-of-the-tests"
 TEMPLATE = "cairn_template"
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> Iterator[None]:
+    """A command that runs in this process sets up its logs; the next test does not inherit them."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    for handler in [handler for handler in root.handlers if type(handler).__module__ == logs.__name__]:
+        root.removeHandler(handler)
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
