@@ -12,7 +12,7 @@ import pytest
 
 from tests.api_process import ApiProcess, serving
 from tests.conftest import ADMIN_KEY, Make, new_tenant, running, settings_for
-from tests.faults.holding import holding, prepare, until_held
+from tests.faults.holding import held, holding, prepare, until_held
 from tests.waiting import eventually
 
 POOL = 2
@@ -100,17 +100,43 @@ async def test_b15_a_transaction_whose_client_left_ends_and_gives_its_connection
     assert await connection.fetchval("SELECT count(*) FROM workflows") in (0, 3)
 
 
-async def test_b16_readers_that_do_not_read_hold_no_connection(
+async def test_b08_a_client_that_died_after_the_commit_finds_its_answer_again(
     served: tuple[ApiProcess, asyncpg.Connection],
+) -> None:
+    process, connection = served
+    body = b'{"name":"n"}'
+    lines = {**HEADERS, "idempotency-key": "k", "content-type": "application/json", "content-length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    async with holding(connection, 1):
+        host, _, port = process.url.removeprefix("http://").rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"POST /v1/workflows HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode() + body)
+        await eventually(lambda: held(connection), "the statement")
+        writer.transport.abort()
+
+    async def committed() -> bool:
+        return bool(await connection.fetchval("SELECT count(*) FROM idempotency_keys"))
+
+    await eventually(committed, "the commit")
+    async with httpx.AsyncClient(base_url=process.url, headers=HEADERS) as client:
+        again = await client.post("/v1/workflows", content=body, headers={"idempotency-key": "k"})
+        assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+        assert [item["id"] for item in (await client.get("/v1/workflows")).json()["items"]] == [again.json()["id"]]
+
+
+@pytest.mark.parametrize("path", ["/v1/versions/big/dsl", "/v1/invocations/i/trace", "/v1/versions?include=dsl"])
+async def test_b16_readers_that_do_not_read_hold_no_connection(
+    served: tuple[ApiProcess, asyncpg.Connection], path: str
 ) -> None:
     process, connection = served
     host, _, port = process.url.removeprefix("http://").rpartition(":")
     lines = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-    request = f"GET /v1/versions/big/dsl HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
+    request = f"GET {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
     async with httpx.AsyncClient(base_url=process.url, headers=HEADERS, timeout=30) as client:
         content = b'{"id":"big","workflow":{},"dsl":"' + b"x" * 8_000_000 + b'"}'
         kind = {"content-type": "application/json"}
         assert (await client.post("/v1/workflows/w/versions", content=content, headers=kind)).status_code == 201
+        assert (await client.post("/v1/invocations", json={"id": "i", "version_id": "big"})).status_code == 201
         slow = [await asyncio.open_connection(host, int(port), limit=1024) for _ in range(3 * POOL)]
         for reader, writer in slow:
             writer.write(request)
