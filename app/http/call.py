@@ -105,3 +105,8 @@ class Call(Request):
         if header is None or header.strip() == "*":
             return None
         return [int(match[1]) for part in header.split(",") if (match := _ETAG(part.strip()))]
+
+    @property
+    def may_create(self) -> bool:
+        """Whether a PUT may make what is not there yet: not under an `If-Match`, be it `*`."""
+        return "if-match" not in self.headers

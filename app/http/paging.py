@@ -41,7 +41,7 @@ class ListQuery(Query):
     """How a list is paged: keyset pages, at the same cost at any depth."""
 
     limit: Annotated[int, LIMIT] | None = None
-    cursor: str | None = Field(None, description="`next_cursor` of the page before.", max_length=4096)
+    cursor: str | None = Field(None, description="`next_cursor` of the page before.")
     sort: str | None = None
     order: Literal["asc", "desc"] | None = None
     count: Literal["exact"] | None = Field(None, description="`exact` adds `total`.")

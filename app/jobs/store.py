@@ -9,6 +9,7 @@ from typing import Any
 from app.db.database import Answer, Reader, Writer
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
 from app.jobs.errors import JobEnded, JobNotFound
@@ -89,13 +90,15 @@ async def get(reader: Reader, tenant_id: str, job_id: str) -> Answer:
 
 async def cancel(writer: Writer, tenant_id: str, job_id: str) -> Answer:
     """Cancel what waits, ask what runs to stop; again is the same. Raises `JobNotFound`, `JobEnded`."""
-    answer = await writer.answer(_SQL["cancel"], tenant_id=tenant_id, id=job_id)
-    if answer is not None:
-        return answer
-    row = await writer.row(_SQL["get"], tenant_id=tenant_id, id=job_id)
-    if row is None:
-        raise JobNotFound("There is no such job.", id=job_id)
-    raise JobEnded("The job has ended; there is nothing to cancel.", id=job_id, current_state=row["state"])
+
+    async def why() -> None:
+        row = await writer.row(_SQL["get"], tenant_id=tenant_id, id=job_id)
+        if row is None:
+            raise JobNotFound("There is no such job.", id=job_id)
+        if row["state"] not in ("queued", "running", "cancelled"):
+            raise JobEnded("The job has ended; there is nothing to cancel.", id=job_id, current_state=row["state"])
+
+    return await decided(writer, _SQL["cancel"], why, tenant_id=tenant_id, id=job_id)
 
 
 async def claim(writer: Reader, runner_id: str, lease_seconds: float) -> Claimed | None:

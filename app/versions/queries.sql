@@ -37,8 +37,7 @@ SELECT v.dsl, v.dsl_hash FROM versions AS v WHERE v.tenant_id = :tenant_id AND v
 -- name: put_io
 WITH put AS (
   INSERT INTO version_io AS t (tenant_id, version_id, io) SELECT :tenant_id, :id, :io
-  WHERE CAST(:if_match AS bigint[]) IS NULL
-     OR EXISTS (SELECT FROM version_io WHERE tenant_id = :tenant_id AND version_id = :id)
+  WHERE :may_create OR EXISTS (SELECT FROM version_io WHERE tenant_id = :tenant_id AND version_id = :id)
   ON CONFLICT (tenant_id, version_id) DO UPDATE SET
     io = excluded.io, revision = t.revision + 1, updated_at = clock_timestamp()
   WHERE CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match)

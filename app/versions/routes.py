@@ -135,7 +135,7 @@ async def get_latest_workflow_version(call: Call, workflow_id: str, query: Inclu
 )
 async def put_version_io(call: Call, version_id: str, body: Verbatim) -> Answer:
     """Keep the recorded inputs and outputs of a version: any JSON, verbatim; replaces what was there."""
-    return await store.put_io(call.writer, call.tenant_id, version_id, body, call.if_match)
+    return await store.put_io(call.writer, call.tenant_id, version_id, body, call.if_match, may_create=call.may_create)
 
 
 @routes.get("/v1/versions/{version_id}/io", scope="versions:read", response_model=Any, errors=(VersionNotFound,))

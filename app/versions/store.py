@@ -165,9 +165,12 @@ async def dsl(reader: Reader, tenant_id: str, version_id: str) -> tuple[bytes, s
     return row["dsl"], row["dsl_hash"]
 
 
-async def put_io(writer: Writer, tenant_id: str, version_id: str, io: bytes, if_match: list[int] | None) -> Answer:
+async def put_io(
+    writer: Writer, tenant_id: str, version_id: str, io: bytes, if_match: list[int] | None, *, may_create: bool
+) -> Answer:
     """Keep the recorded inputs and outputs of a version. Raises `VersionNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["put_io"], tenant_id=tenant_id, id=version_id, io=io, if_match=if_match)
+    arguments = {"tenant_id": tenant_id, "id": version_id, "io": io, "if_match": if_match, "may_create": may_create}
+    answer = await writer.answer(_SQL["put_io"], **arguments)
     if answer is None:
         await require(writer, tenant_id, version_id)
         stored = await writer.row(_SQL["io"], tenant_id=tenant_id, id=version_id)

@@ -19,8 +19,7 @@ WITH created AS (
 WITH ensured AS (
   INSERT INTO workflows AS w (tenant_id, id, name, description, owner_id, metadata, digest)
   SELECT :tenant_id, :id, :name, :description, :owner_id, COALESCE(:metadata, CAST('{}' AS jsonb)), :digest
-  WHERE CAST(:if_match AS bigint[]) IS NULL
-     OR EXISTS (SELECT FROM workflows WHERE tenant_id = :tenant_id AND id = :id)
+  WHERE :may_create OR EXISTS (SELECT FROM workflows WHERE tenant_id = :tenant_id AND id = :id)
   ON CONFLICT (tenant_id, id) DO UPDATE SET
     name = CASE WHEN :set_name THEN excluded.name ELSE w.name END,
     description = CASE WHEN :set_description THEN excluded.description ELSE w.description END,

@@ -27,7 +27,9 @@ async def create_workflow(call: Call, body: NewWorkflow) -> Answer:
 @routes.put("/v1/workflows/{workflow_id}", scope="workflows:write", response_model=Workflow, status_code=201)
 async def ensure_workflow(call: Call, workflow_id: str, body: WorkflowFields) -> Answer:
     """Ensure that a workflow exists: create it (201), or update the fields given (200)."""
-    return await store.ensure(call.writer, call.tenant_id, workflow_id, body.given(), call.if_match)
+    return await store.ensure(
+        call.writer, call.tenant_id, workflow_id, body.given(), call.if_match, may_create=call.may_create
+    )
 
 
 @routes.get("/v1/workflows/{workflow_id}", scope="workflows:read", response_model=Workflow, errors=(WorkflowNotFound,))

@@ -80,17 +80,23 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
 
 
 async def ensure(
-    writer: Writer, tenant_id: str, workflow_id: str, given: dict[str, Any], if_match: list[int] | None
+    writer: Writer,
+    tenant_id: str,
+    workflow_id: str,
+    given: dict[str, Any],
+    if_match: list[int] | None,
+    *,
+    may_create: bool,
 ) -> Answer:
-    """Create the workflow, or update the fields given. Raises `PreconditionFailed`."""
+    """Create the workflow if that is allowed, or update the fields given. Raises `PreconditionFailed`."""
     digest = digest_of({**given, "id": workflow_id})
 
     async def why() -> None:
-        if if_match is not None:
+        if not may_create:
             stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=workflow_id)
             raise changed("workflow", None if stored is None else stored["revision"])
 
-    arguments = {"digest": digest, "if_match": if_match, **_arguments(given)}
+    arguments = {"digest": digest, "if_match": if_match, "may_create": may_create, **_arguments(given)}
     return await decided(writer, _SQL["ensure"], why, tenant_id=tenant_id, id=workflow_id, **arguments)
 
 

@@ -1,0 +1,110 @@
+"""`If-Match` on every resource that has an ETag: the current one lets the change through, every other is 412."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Make
+from tests.payloads import codes, problem
+
+CHANGES = [
+    ("PUT", "/v1/workflows/w", {"name": "new"}),
+    ("PATCH", "/v1/workflows/w", {"name": "new"}),
+    ("PUT", "/v1/versions/v/io", [1]),
+    ("PUT", "/v1/versions/v/nodes/n/memory", {"a": 1}),
+    ("PATCH", "/v1/versions/v/nodes/n/memory", {"a": 1}),
+    ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
+    ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
+]
+
+
+@pytest.fixture(autouse=True)
+async def record(make: Make, client: httpx.AsyncClient) -> None:
+    await make.workflow(id="w")
+    await make.version("w", id="v")
+    await make.invocation(id="inv", version_id="v")
+    await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
+    await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
+    await client.put("/v1/versions/v/io", json=[0])
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+async def test_only_the_current_etag_lets_a_change_through(
+    client: httpx.AsyncClient, method: str, path: str, body: Any
+) -> None:
+    before = await client.get(path)
+    current = before.headers["etag"]
+    for stale in ('"99"', f"W/{current}", '"x"', '""', "nonsense"):
+        refused = await client.request(method, path, json=body, headers={"if-match": stale})
+        assert problem(refused) == (412, "precondition_failed"), stale
+        assert refused.json()["current_etag"] == current
+    after = await client.get(path)
+    assert (after.content, after.headers["etag"]) == (before.content, current)
+    changed = await client.request(method, path, json=body, headers={"if-match": f'"99", {current}'})
+    assert changed.status_code == 200, changed.text
+    assert changed.headers["etag"] == (await client.get(path)).headers["etag"] != current
+    again = await client.request(method, path, json=body, headers={"if-match": current})
+    assert again.status_code == 412
+    assert (await client.request(method, path, json=body, headers={"if-match": "*"})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/workflows/w", "/v1/invocations/inv", "/v1/versions/v/io", "/v1/versions/v/nodes/n/memory"]
+)
+async def test_what_may_change_is_never_answered_304(client: httpx.AsyncClient, path: str) -> None:
+    etag = (await client.get(path)).headers["etag"]
+    for tag in (etag, "*"):
+        assert (await client.get(path, headers={"if-none-match": tag})).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/versions/v", "/v1/versions/v/dsl"])
+async def test_what_never_changes_is_answered_304(client: httpx.AsyncClient, path: str) -> None:
+    shown = await client.get(path)
+    held = await client.get(path, headers={"if-none-match": f'"other", {shown.headers["etag"]}'})
+    assert (held.status_code, held.content, held.headers["etag"]) == (304, b"", shown.headers["etag"])
+    assert (await client.get(path, headers={"if-none-match": '"other"'})).content == shown.content
+
+
+@pytest.mark.parametrize("tag", ["*", '"1"'])
+async def test_nothing_is_made_under_a_precondition(client: httpx.AsyncClient, make: Make, tag: str) -> None:
+    await make.version("w", id="bare")
+    for path in ("/v1/workflows/absent", "/v1/versions/bare/io"):
+        refused = await client.put(path, json={}, headers={"if-match": tag})
+        assert problem(refused) == (412, "precondition_failed")
+        assert (await client.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", "/v1/workflows/empty"), ("DELETE", "/v1/workflows/empty?cascade=true")]
+)
+async def test_a_removal_holds_its_precondition_too(
+    client: httpx.AsyncClient, make: Make, method: str, path: str
+) -> None:
+    await make.workflow(id="empty")
+    refused = await client.request(method, path, headers={"if-match": '"2"'})
+    assert problem(refused) == (412, "precondition_failed")
+    assert (await client.get("/v1/jobs")).json()["items"] == []
+    assert (await client.get("/v1/workflows/empty")).status_code == 200
+
+
+async def test_signs_of_life_and_what_is_derived_move_no_etag(client: httpx.AsyncClient, make: Make) -> None:
+    before = [await client.get(path) for path in ("/v1/workflows/w", "/v1/invocations/inv")]
+    await make.version("w")
+    for _ in range(2):
+        await client.post("/v1/invocations/inv/heartbeat")
+    after = [await client.get(path) for path in ("/v1/workflows/w", "/v1/invocations/inv")]
+    for was, now in zip(before, after, strict=True):
+        assert (now.headers["etag"], now.json()["updated_at"]) == (was.headers["etag"], was.json()["updated_at"])
+    assert after[0].json()["version_count"] == 2
+    assert after[1].json()["heartbeat_at"] is not None
+
+
+async def test_a_job_is_cancelled_again_and_again(client: httpx.AsyncClient, make: Make) -> None:
+    await make.workflow(id="empty")
+    job = (await client.delete("/v1/workflows/empty?cascade=true")).headers["location"]
+    answers = [await client.post(f"{job}/cancel") for _ in range(2)]
+    assert codes(answers) == [200, 200]
+    assert answers[0].content == answers[1].content
