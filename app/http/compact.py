@@ -15,10 +15,11 @@ from app.http.numbers import number
 from app.http.plan import Plan
 from app.http.verbatim import Verbatim, members_once
 
+_Members = dict[str, Any]
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_objects = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode = JSONDecoder(parse_float=number, object_pairs_hook=members_once).decode
-_Text = bytes | msgspec.Raw
 
 
 class _OtherwiseError(Exception):
@@ -28,14 +29,38 @@ class _OtherwiseError(Exception):
 def cut_compact(body: bytes, plan: Plan) -> dict[str, Any] | None:
     """The members of the object, cut by the plan; None where the body has to be walked. The body is UTF-8."""
     try:
-        return _cut(body, plan)
+        return _object(body, plan)
     except (_OtherwiseError, msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
         return None
 
 
-def _cut(text: _Text, plan: Plan) -> dict[str, Any]:
-    found: dict[str, Any] = _members(text)
-    _check_once(text, found)
+def _object(text: bytes | msgspec.Raw, plan: Plan) -> _Members:
+    found = _members(text)
+    if len(text) != _size(found) and bytes(text) != _spaced(found):
+        raise _OtherwiseError
+    return _read(found, plan)
+
+
+def _list(text: msgspec.Raw, plan: Plan) -> list[Any]:
+    try:
+        found = _objects(text)
+    except msgspec.ValidationError:
+        found = []
+    if len(text) == sum(map(_size, found)) + len(found) + 1:
+        return [_read(item, plan) for item in found]
+    return [_object(item, plan) if _opening(item) == b"{" else _value(item) for item in _items(text)]
+
+
+def _size(members: _Members) -> int:
+    """The length of an object that is these members and nothing else: one named twice would be missing of them."""
+    return sum(map(len, members)) + sum(map(len, members.values())) + (4 * len(members) + 1 if members else 2)
+
+
+def _spaced(members: _Members) -> bytes:
+    return b"{%b}" % b", ".join([b'"%b": %b' % (name.encode(), value) for name, value in members.items()])
+
+
+def _read(found: _Members, plan: Plan) -> _Members:
     kept = plan.kept
     for name, value in found.items():
         found[name] = _kept(name, value, plan) if name in kept else _value(value)
@@ -46,29 +71,18 @@ def _kept(name: str, value: msgspec.Raw, plan: Plan) -> Any:
     if name in plan.raw:
         given = Verbatim(value)
         return None if given == b"null" and name not in plan.required else given
-    opening = bytes(memoryview(value)[:1])
+    opening = _opening(value)
     if opening == b"{" and name in plan.objects:
-        return _cut(value, plan.objects[name])
+        return _object(value, plan.objects[name])
     if opening == b"[" and name in plan.lists:
-        below = plan.lists[name]
-        return [_cut(item, below) if bytes(memoryview(item)[:1]) == b"{" else _value(item) for item in _items(value)]
+        return _list(value, plan.lists[name])
     return _value(value)
+
+
+def _opening(text: msgspec.Raw) -> bytes:
+    return bytes(memoryview(text)[:1])
 
 
 def _value(given: msgspec.Raw) -> Any:
     text = str(given, "utf-8")
     return text[1:-1] if text[0] == '"' and "\\" not in text else _decode(text)
-
-
-def _check_once(text: _Text, members: dict[str, msgspec.Raw]) -> None:
-    """Raise unless the text is these members and nothing else: one named twice would be missing of them."""
-    names = sum(map(len, members)) if "".join(members).isascii() else sum(len(name.encode()) for name in members)
-    marks = 4 * len(members) + 1 if members else 2
-    compact = names + marks + sum(map(len, members.values()))
-    if len(text) == compact:
-        return
-    if len(text) == compact + 2 * len(members) - 1:
-        written = b", ".join([b'"%b": %b' % (name.encode(), value) for name, value in members.items()])
-        if bytes(text) == b"{%b}" % written:
-            return
-    raise _OtherwiseError
