@@ -10,7 +10,7 @@ from benchmarks import report
 from benchmarks.generator import LoadError, require_wrk
 from benchmarks.ground import standing
 from benchmarks.rounds import Pace, Ratio, compare
-from benchmarks.scenarios import SCENARIOS
+from benchmarks.scenarios import ONLY_WHEN_NAMED, SCENARIOS
 
 QUICK = Pace(clients=(8,), rounds=1, seconds=1)
 QUICK_ROWS = 20_000
@@ -35,7 +35,7 @@ def main() -> int:
     rows = options.rows
     if options.quick:
         pace, rows = QUICK, QUICK_ROWS
-    chosen = options.scenario or list(SCENARIOS)
+    chosen = options.scenario or [name for name in SCENARIOS if name not in ONLY_WHEN_NAMED]
     try:
         require_wrk()
         ratios, facts = _measure(chosen, pace, rows)
