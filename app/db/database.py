@@ -61,17 +61,18 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         return ""
 
 
+def _whole(value: bytes) -> bytes:
+    return value
+
+
 async def set_codecs(connection: asyncpg.Connection) -> None:
     """Let `json` and `jsonb` come and go as bytes."""
-    for name in ("json", "jsonb"):
-        version = b"" if name == "json" else b"\x01"
-        await connection.set_type_codec(
-            name,
-            schema="pg_catalog",
-            format="binary",
-            encoder=lambda value, version=version: version + value,
-            decoder=lambda value, version=version: value[len(version) :],
-        )
+    # The binary form of jsonb is its text after a version.
+    for name, encoder, decoder in (
+        ("json", _whole, _whole),
+        ("jsonb", lambda value: b"\x01" + value, lambda value: value[1:]),
+    ):
+        await connection.set_type_codec(name, schema="pg_catalog", format="binary", encoder=encoder, decoder=decoder)
 
 
 class Database:

@@ -22,31 +22,39 @@ class JsonText(bytes):
 
 def digest_of(fields: Mapping[str, Any]) -> bytes:
     """SHA-256 over the fields given: exact payloads as their bytes, everything else in one canonical text."""
-    found = hashlib.sha256()
+    head: list[str] = []
+    tail: list[bytes] = []
     for name in sorted(fields):
-        kind, text = _canonical(fields[name])
-        found.update(b"%s\x00%s\x00%d\x00" % (name.encode(), kind, len(text)))
+        value = fields[name]
+        if type(value) is str:
+            head.append(f"{name}\0s{len(value)}\0{value}")
+        else:
+            kind, text = _canonical(value)
+            head.append(f"{name}\0{kind}{len(text)}\0")
+            tail.append(text)
+    found = hashlib.sha256("".join(head).encode())
+    for text in tail:
         found.update(text)
     return found.digest()
 
 
-def _canonical(value: Any) -> tuple[bytes, bytes]:
+def _canonical(value: Any) -> tuple[str, bytes]:
     if isinstance(value, JsonText) and len(value) <= COMPARED_BYTES_MAX:
         members = json.loads(value, parse_int=_tagged, parse_float=_tagged)
-        return b"j", json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
+        return "j", json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
     if isinstance(value, bytes):
-        return b"b", value
+        return "b", value
     if isinstance(value, str):
-        return b"s", value.encode()
+        return "s", value.encode()
     if isinstance(value, datetime):
-        return b"t", value.isoformat().encode()
+        return "t", value.isoformat().encode()
     if isinstance(value, Decimal):
-        return b"d", _digits(value).encode()
+        return "d", _digits(value).encode()
     if isinstance(value, list | tuple):
-        return b"l", b"".join(b"%s%d:%s" % (kind, len(text), text) for kind, text in map(_canonical, value))
+        return "l", b"".join(b"%b%d:%b" % (kind.encode(), len(text), text) for kind, text in map(_canonical, value))
     if isinstance(value, Mapping):
-        return b"m", digest_of(value)
-    return b"v", repr(value).encode()
+        return "m", digest_of(value)
+    return "v", repr(value).encode()
 
 
 def _digits(number: Decimal) -> str:
