@@ -101,8 +101,9 @@ class Call(Request):
     @cached_property
     def if_match(self) -> list[int] | None:
         """The revisions that `If-Match` accepts; None where any will do. A weak or foreign tag matches nothing."""
-        header = self.headers.get("if-match")
-        if header is None or header.strip() == "*":
+        given = self.headers.getlist("if-match")
+        header = ",".join(given)
+        if not given or header.strip() == "*":
             return None
         return [int(match[1]) for part in header.split(",") if (match := _ETAG(part.strip()))]
 

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from app.db.database import Answer
-from app.errors import AppError, MethodNotAllowed, PersistenceError, Unavailable
+from app.errors import AppError, MalformedRequest, MethodNotAllowed, PersistenceError, Unavailable
 from app.http.body import Disconnected, receive_body
 from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
@@ -29,6 +29,8 @@ from app.http.router import Router
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
 DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
 STOPPED = "The service stopped before it had the answer; send this again, under the same Idempotency-Key."
+# Where two of them disagree, whoever reads the first and whoever reads the last do different things.
+_GIVEN_ONCE = frozenset({b"authorization", b"x-tenant-id", b"idempotency-key", b"submission-attempt", b"content-type"})
 _OPEN = Caller(None, None, frozenset())
 log = structlog.get_logger("cairn.http")
 
@@ -114,6 +116,7 @@ class Service(FastAPI):
         return outlet.status, route
 
     async def _call(self, endpoint: Endpoint, scope: Scope, headers: Headers, receive: Receive) -> Call:
+        _check_given_once(scope)
         call = Call(scope, receive)
         call.ground = self.ground
         call.caller = _OPEN
@@ -137,6 +140,13 @@ class Service(FastAPI):
         if outlet.started:
             raise error
         await outlet.problem(refusal, raw_path)
+
+
+def _check_given_once(scope: Scope) -> None:
+    names = [name for name, _ in scope["headers"] if name in _GIVEN_ONCE]
+    if len(names) != len(set(names)):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MalformedRequest(f"The header {twice.decode()} must be given once.")
 
 
 class _Outlet:
