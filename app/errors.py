@@ -125,6 +125,12 @@ class IdempotencyKeyReused(AppError):
     status, code, title = 422, "idempotency_key_reused", "The Idempotency-Key belongs to another request"
 
 
+class HeadTooLarge(AppError):
+    """The request line and the headers are larger than any request needs."""
+
+    status, code, title = 431, "request_head_too_large", "The head of the request is too large"
+
+
 class RateLimited(AppError):
     """The tenant's own limit is used up for the moment."""
 

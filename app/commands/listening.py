@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 
 from app.commands.plainly import refuse
+from app.commands.protocol import BoundedProtocol
 from app.settings import Settings
 
 APPLICATION = "app.commands.application:application"
@@ -70,7 +71,7 @@ def server_config(settings: Settings, *, workers: int = 1) -> uvicorn.Config:
         port=http.port,
         workers=workers,
         loop="uvloop",
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
