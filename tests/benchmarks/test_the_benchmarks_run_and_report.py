@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -42,8 +43,6 @@ def test_a_request_states_the_length_that_it_has_once_its_marks_are_replaced() -
 
 
 def test_the_work_of_the_driver_survives_its_way_to_another_process() -> None:
-    import pickle
-
     query = Query("SELECT $1", ("@@", ["~~"], b"bytes"))
     assert pickle.loads(pickle.dumps(query)) == query
 

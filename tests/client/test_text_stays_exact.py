@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from urllib.parse import unquote
 
 import pytest
 
@@ -133,8 +135,6 @@ def test_slices_are_the_same_whichever_parser_finds_them(space: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["a/versions", "..", ".", "%", 'a b?c#d[e"', "ünï", "wf:1"])
 async def test_an_id_may_hold_anything(server: ScriptedServer, name: str) -> None:
-    from urllib.parse import unquote
-
     server.will_answer(200, {"id": name})
     server.will_answer(200, {"id": name})
     with Cairn(server.url, retry=QUICK) as cairn:
@@ -147,8 +147,6 @@ async def test_an_id_may_hold_anything(server: ScriptedServer, name: str) -> Non
 
 
 def test_the_client_imports_nothing_of_the_server() -> None:
-    import subprocess
-
     code = "import sys, app.client; print(*sorted(n for n in sys.modules if n.startswith('app')))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert all(name == "app" or name.startswith("app.client") for name in printed)

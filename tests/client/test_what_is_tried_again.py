@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.client import AsyncCairn, Cairn, ConflictError, RateLimitedError, Retry, UnavailableError, UnreachableError
+from app.client.reply import Reply
 from tests.client.conftest import QUICK, ScriptedServer
 
 
@@ -78,8 +79,6 @@ def test_a_retry_after_beyond_the_bound_is_told_instead_of_waited_out(server: Sc
 
 
 def test_pauses_double_up_to_a_ceiling_and_are_jittered() -> None:
-    from app.client.reply import Reply
-
     retry = Retry(attempt_max=10, first_pause_seconds=1.0, pause_max_seconds=4.0)
     busy = Reply(503, {}, b"")
     for attempt, ceiling in ((1, 1.0), (2, 2.0), (3, 4.0), (9, 4.0)):

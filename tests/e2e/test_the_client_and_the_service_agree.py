@@ -17,6 +17,7 @@ from app.client import (
     Json,
     NodeVersionMissingError,
     PreconditionFailedError,
+    Retry,
     UnauthenticatedError,
     UnreachableError,
     VersionNotFoundError,
@@ -276,7 +277,5 @@ def test_a_refusal_names_the_fields(cairn: Cairn) -> None:
 
 
 def test_nobody_listening_is_unreachable() -> None:
-    from app.client import Retry
-
     with Cairn("http://127.0.0.1:9", retry=Retry(attempt_max=1)) as cairn, pytest.raises(UnreachableError):
         cairn.workflows.get("wf_1")

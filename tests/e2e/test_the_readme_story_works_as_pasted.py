@@ -79,7 +79,7 @@ def test_the_story_works_as_pasted_twice(started: str, tmp_path: Path) -> None:
     assert any("search" in line and "0.0023" in line for line in tree), tree
 
 
-def test_the_first_request_that_dev_prints_works_as_pasted(started: str, tmp_path: Path) -> None:
+def test_the_first_request_that_dev_prints_works_as_pasted(started: str) -> None:
     request = re.search(r"^curl .*?^  -d '.*?'$", started, re.DOTALL | re.MULTILINE)
     assert request is not None
     pasted = subprocess.run(["bash", "-c", request[0]], capture_output=True, text=True, timeout=30, check=False)

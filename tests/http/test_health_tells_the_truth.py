@@ -136,7 +136,7 @@ async def test_capabilities_and_the_schema_need_a_key_and_tell_limits_and_decisi
     assert "events-by-month" in {decision["id"] for decision in decisions}
 
 
-async def test_metrics_count_requests_by_route_with_few_labels(service: Service, client: httpx.AsyncClient) -> None:
+async def test_metrics_count_requests_by_route_with_few_labels(client: httpx.AsyncClient) -> None:
     for n in range(3):
         await client.get(f"/v1/workflows/absent{n}")
     await client.request("BREW", "/v1/workflows")

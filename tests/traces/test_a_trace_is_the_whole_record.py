@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.db.sql import Statement
 from app.traces import store
 from tests.conftest import Make
 from tests.payloads import PAYLOADS, problem, send
@@ -151,7 +152,7 @@ async def test_a_trace_stops_before_its_payloads_outgrow_the_budget(
 
 
 async def test_a_trace_takes_three_statements_on_one_snapshot(
-    client: httpx.AsyncClient, service: Any, version: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, version: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(200):
         await run(client, f"n{number:03}", "a", number % 60)
@@ -159,13 +160,13 @@ async def test_a_trace_takes_three_statements_on_one_snapshot(
         items = [{"id": f"m{start + n}", "role": "r", "payload": "x" * 100} for n in range(1000)]
         assert (await client.post(f"{PATH}/messages", json={"items": items})).status_code == 201
     ran: list[str] = []
-    original = store._SQL["head"].__class__.bind
+    original = Statement.bind
 
     def bind(statement: Any, arguments: Any) -> Any:
         ran.append(statement.name)
         return original(statement, arguments)
 
-    monkeypatch.setattr(store._SQL["head"].__class__, "bind", bind)
+    monkeypatch.setattr(Statement, "bind", bind)
     answer = await client.get(f"{PATH}/trace")
     assert [name for name in ran if name in store._SQL] == ["head", "nodes", "messages"]
     found = json.loads(answer.content)
