@@ -56,7 +56,8 @@ class Listing:
     """A list of one resource: where its rows are, how they are filtered and sorted.
 
     `source` is SQL such as `invocations AS t`; `filters` maps a parameter to a condition on `t` with the parameter as
-    `:name`. Every listing is within one tenant, and its last sort keys are `ids`, so the order is total.
+    `:name`. Every listing is within one tenant unless it is `of_all`, and its last sort keys are `ids`, so the order
+    is total.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class Listing:
         default: tuple[str, str],
         filters: Mapping[str, str] | None = None,
         ids: tuple[str, ...] = ("t.id",),
+        of_all: bool = False,
     ) -> None:
-        self.name, self.source, self.shape, self.ids = name, source, shape, ids
+        self.name, self.source, self.shape, self.ids, self.of_all = name, source, shape, ids, of_all
         self.sorts, self.default, self.filters = sorts, default, dict(filters or {})
 
     async def page(self, reader: Reader, tenant_id: str, page: Page, given: Mapping[str, Any]) -> Found:
@@ -122,7 +124,8 @@ class Listing:
 
     def where(self, given: Iterable[str]) -> str:
         """The condition of a set of filters, as SQL."""
-        return " AND ".join(["t.tenant_id = :tenant_id", *(self.filters[name] for name in sorted(given))])
+        within = "CAST(:tenant_id AS text) IS NOT NULL" if self.of_all else "t.tenant_id = :tenant_id"
+        return " AND ".join([within, *(self.filters[name] for name in sorted(given))])
 
     @lru_cache(maxsize=4096)  # noqa: B019 - listings live as long as the process
     def _statement(

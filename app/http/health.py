@@ -11,19 +11,28 @@ from starlette.responses import Response
 
 from app import __version__
 from app.db.database import Answer
-from app.db.page import Found
+from app.db.page import Listing, Sort
 from app.db.revision import revisions
 from app.db.shape import Shape, instant
 from app.db.sql import Statement
 from app.errors import Unavailable
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.paging import ListQuery, page
 
 routes = Routes("operations")
 
 ESSENTIAL = ("postgres", "schema")
 _DECISION = Shape("id", "revision_id", "title", "decision", "reason", instant("decided_at"))
-_DECISIONS = Statement(f"SELECT {_DECISION.json('t')} AS body FROM schema_decisions AS t ORDER BY t.id LIMIT 1000")
+_DECISIONS = Listing(
+    "decisions",
+    "schema_decisions AS t",
+    _DECISION,
+    sorts={"id": Sort('{t}.id COLLATE "C"', "text")},
+    default=("id", "asc"),
+    ids=('t.id COLLATE "C"',),
+    of_all=True,
+)
 _CURRENT = Statement("SELECT version_num FROM alembic_version")
 
 
@@ -85,11 +94,18 @@ class Decision(BaseModel):
     decided_at: str
 
 
-class Decisions(BaseModel):
-    """The decisions behind the schema."""
+class DecisionList(ListQuery):
+    """How the list of decisions is paged."""
+
+    sort: Literal["id"] | None = None
+
+
+class DecisionPage(BaseModel):
+    """A page of the decisions behind the schema."""
 
     items: list[Decision]
-    next_cursor: None = None
+    next_cursor: str | None
+    total: int | None = None
 
 
 def _json(status: int, body: Any) -> Answer:
@@ -158,8 +174,7 @@ async def schema(call: Call) -> Answer:
     return _json(200, {"current": current, "expected": known[-1], "known": list(known)})
 
 
-@routes.get("/v1/schema/decisions", scope="operations:read", response_model=Decisions)
-async def decisions(call: Call) -> Answer:
+@routes.get("/v1/schema/decisions", scope="operations:read", response_model=DecisionPage)
+async def decisions(call: Call, query: DecisionList) -> Answer:
     """The decisions behind the schema, as its migrations wrote them down."""
-    rows = await call.reader.rows(_DECISIONS)
-    return Answer(200, Found([row["body"] for row in rows]).body())
+    return await page(call, _DECISIONS, query)

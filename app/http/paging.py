@@ -81,11 +81,12 @@ async def page(
         count=query.count == "exact",
     )
     filters = query.filters() if given is None else given
+    tenant_id = "" if listing.of_all else call.tenant_id
     if wanted.count and not call.batched:
         async with call.ground.database.reading() as reader:
-            found = await listing.page(reader, call.tenant_id, wanted, filters)
+            found = await listing.page(reader, tenant_id, wanted, filters)
     else:
-        found = await listing.page(call.reader, call.tenant_id, wanted, filters)
+        found = await listing.page(call.reader, tenant_id, wanted, filters)
     if not found.items and if_empty is not None:
         await if_empty()
     return Answer(200, found.body(), headers=_link(call, found))

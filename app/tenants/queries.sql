@@ -2,6 +2,7 @@
 WITH put AS (
   INSERT INTO tenants AS t (tenant_id, name, metadata)
   SELECT :tenant_id, :name, COALESCE(:metadata, CAST('{}' AS jsonb))
+  WHERE :may_create OR EXISTS (SELECT FROM tenants WHERE tenant_id = :tenant_id)
   ON CONFLICT (tenant_id) DO UPDATE SET
     name = CASE WHEN :set_name THEN excluded.name ELSE t.name END,
     metadata = CASE WHEN :set_metadata THEN excluded.metadata ELSE t.metadata END,

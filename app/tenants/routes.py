@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 from app.db.database import Answer
 from app.errors import Forbidden, NotFound, invalid
@@ -40,7 +39,9 @@ def _visible(call: Call, tenant_id: str) -> str:
 @routes.put("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant, status_code=201)
 async def put_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
     """Make a tenant, or update the fields given. Operator only. 201 when made, 200 when it was there."""
-    return await store.put(call.writer, _operator(call, tenant_id), body.given(), call.if_match)
+    return await store.put(
+        call.writer, _operator(call, tenant_id), body.given(), call.if_match, may_create=call.may_create
+    )
 
 
 @routes.get("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
@@ -58,10 +59,7 @@ async def patch_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer
 @routes.get("/v1/tenants", scope="admin", response_model=TenantPage)
 async def list_tenants(call: Call, query: TenantList) -> Answer:
     """All tenants, for the operator; a tenant's own key sees its own alone."""
-    if not call.caller.operator:
-        return await page(call, store.OWN, query)
-    call.caller = replace(call.caller, tenant_id="")
-    return await page(call, store.TENANTS, query)
+    return await page(call, store.TENANTS if call.caller.operator else store.OWN, query)
 
 
 @routes.get("/v1/tenants/{tenant_id}/limits", scope="admin", response_model=Limits)

@@ -28,23 +28,15 @@ KEYS = Listing(
 )
 
 
-class TenantListing(Listing):
-    """The operator's list of all tenants: the only one that is not within a tenant."""
-
-    def where(self, given: Any) -> str:  # noqa: ARG002 - the signature of every listing
-        """Every tenant; the parameter stays bound."""
-        return "CAST(:tenant_id AS text) IS NOT NULL"
-
-
-TENANTS = TenantListing(
+TENANTS = Listing(
     "tenants",
     "tenants AS t",
     TENANT,
     sorts={"id": Sort("{t}.tenant_id", "text"), "created_at": Sort("{t}.created_at", "timestamptz")},
     default=("id", "asc"),
     ids=("t.tenant_id",),
+    of_all=True,
 )
-
 OWN = Listing("tenant", TENANTS.source, TENANT, sorts=TENANTS.sorts, default=TENANTS.default, ids=TENANTS.ids)
 
 _SQL = load(__file__, tenant=TENANT.json("t"), key=KEY.json("t"), made_key=MADE.json("t"))
@@ -55,10 +47,17 @@ async def ensure(database: Writer, tenant_id: str, name: str) -> None:
     await database.rows(_SQL["ensure"], tenant_id=tenant_id, name=name)
 
 
-async def put(writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None) -> Answer:
-    """Make the tenant, or update the fields given. Raises `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["put"], tenant_id=tenant_id, if_match=if_match, **_members(fields))
-    return answer or await _why(writer, tenant_id)
+async def put(
+    writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None, *, may_create: bool
+) -> Answer:
+    """Make the tenant if that is allowed, or update the fields given. Raises `PreconditionFailed`."""
+    answer = await writer.answer(
+        _SQL["put"], tenant_id=tenant_id, if_match=if_match, may_create=may_create, **_members(fields)
+    )
+    if answer is not None:
+        return answer
+    stored = await writer.row(_SQL["get"], tenant_id=tenant_id)
+    raise changed("tenant", None if stored is None else stored["revision"])
 
 
 async def patch(writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None) -> Answer:

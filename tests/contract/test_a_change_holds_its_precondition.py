@@ -69,12 +69,29 @@ async def test_what_never_changes_is_answered_304(client: httpx.AsyncClient, pat
 
 
 @pytest.mark.parametrize("tag", ["*", '"1"'])
-async def test_nothing_is_made_under_a_precondition(client: httpx.AsyncClient, make: Make, tag: str) -> None:
+async def test_nothing_is_made_under_a_precondition(
+    client: httpx.AsyncClient, operator: httpx.AsyncClient, make: Make, tag: str
+) -> None:
     await make.version("w", id="bare")
-    for path in ("/v1/workflows/absent", "/v1/versions/bare/io"):
-        refused = await client.put(path, json={}, headers={"if-match": tag})
+    for caller, path in (
+        (client, "/v1/workflows/absent"),
+        (client, "/v1/versions/bare/io"),
+        (operator, "/v1/tenants/absent"),
+    ):
+        refused = await caller.put(path, json={}, headers={"if-match": tag})
         assert problem(refused) == (412, "precondition_failed")
-        assert (await client.get(path)).status_code == 404
+        assert (await caller.get(path)).status_code == 404
+
+
+async def test_a_tenant_and_its_limits_change_under_their_etag(
+    client: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    tenant = f"/v1/tenants/{client.headers['x-test-tenant']}"
+    for method, path in (("PUT", tenant), ("PATCH", tenant), ("PUT", f"{tenant}/limits")):
+        current = (await operator.get(path)).headers["etag"]
+        refused = await operator.request(method, path, json={}, headers={"if-match": '"99"'})
+        assert (problem(refused), refused.json()["current_etag"]) == ((412, "precondition_failed"), current)
+        assert (await operator.request(method, path, json={}, headers={"if-match": current})).status_code == 200
 
 
 @pytest.mark.parametrize(

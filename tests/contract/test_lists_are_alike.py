@@ -1,0 +1,108 @@
+"""Every list takes the same parameters, bounds them alike, and goes on from its own cursors only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from tests.conftest import Make
+from tests.payloads import problem
+
+LISTS = {
+    "workflows": "/v1/workflows",
+    "versions": "/v1/versions",
+    "versions of a workflow": "/v1/workflows/w/versions",
+    "node versions": "/v1/node-versions",
+    "node versions of a version": "/v1/versions/v/nodes",
+    "invocations": "/v1/invocations",
+    "node invocations": "/v1/node-invocations",
+    "node invocations of an invocation": "/v1/invocations/inv/nodes",
+    "summaries": "/v1/invocations/inv/summaries",
+    "messages": "/v1/invocations/inv/messages",
+    "actions": "/v1/invocations/inv/nodes/ni/actions",
+    "jobs": "/v1/jobs",
+    "keys": "/v1/api-keys",
+    "tenants": "/v1/tenants",
+    "decisions": "/v1/schema/decisions",
+}
+# A tenant's own key sees its own tenant alone.
+ONE = {"tenants"}
+
+
+@pytest.fixture(autouse=True)
+async def record(make: Make, client: httpx.AsyncClient) -> None:
+    """Two of everything."""
+    nodes = "/v1/invocations/inv/nodes"
+    await make.workflow(id="w")
+    await make.version("w", id="v", nodes=[{"node_id": "n"}, {"node_id": "o"}])
+    await make.version("w")
+    for name in ("inv", "other"):
+        await make.invocation(id=name, version_id="v")
+    for name in ("ni", "nj"):
+        await make.created(nodes, id=name, node_id="n")
+        await make.created(f"{nodes}/ni/actions", tool="t")
+        await make.created("/v1/invocations/inv/messages", role="user")
+        await make.created("/v1/api-keys", name=name, scopes=["*:read"])
+        await make.workflow(id=name)
+        job = (await client.delete(f"/v1/workflows/{name}?cascade=true")).headers["location"]
+        await client.post(f"{job}/cancel")
+
+
+async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
+    paths = service.openapi()["paths"]
+    lists = {
+        path
+        for path, item in paths.items()
+        if "get" in item and "cursor" in {parameter.get("name") for parameter in item["get"]["parameters"]}
+    }
+    tried = {
+        re.sub("/(w|v|inv|ni)(?=/)", "/{}", path) for path in LISTS.values()
+    }  # fmt: skip
+    assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists}
+
+
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_list_bounds_its_pages_and_knows_its_parameters(client: httpx.AsyncClient, name: str) -> None:
+    path = LISTS[name]
+    for query in ("limit=0", "limit=1001", "limit=-1", "limit=1.0", "limit=", "limit=99999999999999999999",
+                  "order=up", "sort=nothing", "count=all", "offset=1", "limit=1&limit=2", "cursor=%00"):  # fmt: skip
+        refused = await client.get(f"{path}?{query}")
+        assert problem(refused) == (422, "invalid_input"), query
+        assert refused.json()["errors"][0]["pointer"] == query.partition("=")[0]
+    for query in ("limit=1000", "order=asc", "order=desc"):
+        assert (await client.get(f"{path}?{query}")).status_code == 200
+    counted = (await client.get(f"{path}?count=exact&limit=1")).json()
+    assert counted["total"] == len((await client.get(f"{path}?limit=1000")).json()["items"]) >= 1
+
+
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_list_goes_on_from_its_own_cursor_only(client: httpx.AsyncClient, name: str) -> None:
+    path = LISTS[name]
+    first = await client.get(f"{path}?limit=1&order=asc")
+    cursor = first.json()["next_cursor"]
+    if name in ONE:
+        assert (cursor, "link" in first.headers) == (None, False)
+        return
+    link = re.fullmatch(r'<([^>]*)>; rel="next"', first.headers["link"])
+    assert link is not None
+    assert parse_qs(urlsplit(link[1]).query) == {"limit": ["1"], "order": ["asc"], "cursor": [cursor]}
+    second = await client.get(link[1])
+    everything = (await client.get(f"{path}?order=asc&limit=1000")).json()["items"]
+    assert first.json()["items"] + second.json()["items"] == everything[:2]
+    foreign = (await client.get(LISTS["jobs" if name != "jobs" else "keys"] + "?limit=1")).json()["next_cursor"]
+    for query in (f"cursor={cursor}", f"order=desc&cursor={cursor}", f"order=asc&cursor={foreign}",
+                  "cursor=", "cursor=x", "cursor=" + "A" * 9000, f"order=asc&cursor={cursor}A"):  # fmt: skip
+        if query.startswith("cursor=W") and (await client.get(path)).json()["items"] == everything:
+            continue  # its own order is ascending
+        assert problem(await client.get(f"{path}?limit=1&{query}")) == (400, "bad_cursor"), query
+
+
+async def test_a_page_holds_fifty_unless_told_otherwise(client: httpx.AsyncClient) -> None:
+    messages = {"items": [{"role": "user"}] * 60}
+    await client.post("/v1/invocations/inv/messages", json=messages)
+    page = (await client.get("/v1/invocations/inv/messages")).json()
+    assert (len(page["items"]), page["next_cursor"] is None) == (50, False)
