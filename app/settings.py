@@ -65,13 +65,15 @@ def _for_driver(url: SecretStr) -> str:
 class RedisSettings(Group):
     """The cache; everything works without it."""
 
-    url: SecretStr | None = Field(None, description="Redis 7 or Valkey 8. Empty: an embedded cache in each process.")
+    url: SecretStr | None = Field(None, description="Redis 7 or Valkey 8. Empty: each process caches for itself alone.")
 
 
 class NatsSettings(Group):
     """The bus; everything works without it."""
 
-    url: SecretStr | None = Field(None, description="NATS with JetStream. Empty: an embedded bus in each process.")
+    url: SecretStr | None = Field(
+        None, description="NATS with JetStream. Empty: nothing is told outside of the process."
+    )
 
 
 class HttpSettings(Group):

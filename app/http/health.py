@@ -53,7 +53,7 @@ class Component(BaseModel):
 
     status: Literal["up", "down"]
     mode: Literal["connected", "embedded", "degraded"] = Field(
-        description="`embedded`: a stand-in inside the process; `degraded`: configured, but away."
+        description="`embedded`: none is configured, each process does for itself; `degraded`: configured, but away."
     )
     version: str | None = None
     detail: str | None = Field(None, description="What is wrong and what to do.")

@@ -23,7 +23,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """How a part is: `connected`, `embedded` (a stand-in inside this process), `degraded` (configured, but away)."""
+    """How a part is: `connected`, `embedded` (none is configured) or `degraded` (configured, but away)."""
 
     mode: str
     version: str | None = None

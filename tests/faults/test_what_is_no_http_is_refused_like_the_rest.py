@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from app.commands import protocol
 from tests.api_process import ApiProcess, serving
@@ -100,8 +102,6 @@ async def test_a_head_that_does_not_end_in_time_is_refused(monkeypatch: pytest.M
 
 async def _served() -> asyncio.Server:
     """The protocol alone, over an application that never comes to anything."""
-    from uvicorn.config import Config
-    from uvicorn.server import ServerState
 
     async def application(_scope: object, _receive: object, _send: object) -> None:
         raise AssertionError("no request is ever whole")

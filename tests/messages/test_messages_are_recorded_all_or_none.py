@@ -124,7 +124,7 @@ async def test_another_tenant_sees_none_of_it(client: httpx.AsyncClient, other: 
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"role":"r","seq":1.0}',
+        b'{"role":"r","seq":1.5}',
         b'{"role":"r","seq":"1"}',
         b'{"role":"r","seq":false}',
         b'{"role":"r","seq":9007199254740992}',
