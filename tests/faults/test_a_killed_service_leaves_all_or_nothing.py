@@ -25,15 +25,12 @@ HEADERS = {**OPERATOR, "x-tenant-id": TENANT}
 
 def record(name: str) -> dict[str, Any]:
     """A batch that writes a whole record."""
-    node = f"/v1/invocations/{name}/nodes"
     operations = [
         ("PUT", f"/v1/workflows/{name}", {"name": name}),
         ("POST", f"/v1/workflows/{name}/versions", {"id": name, "dsl": {"n": name}, "nodes": [{"node_id": "plan"}]}),
         ("POST", "/v1/invocations", {"id": name, "version_id": name, "input": {"q": 1}}),
-        ("POST", node, {"id": "n1", "node_id": "plan"}),
-        ("POST", f"{node}/n1/actions", {"id": "a1", "tool": "search"}),
+        ("POST", f"/v1/invocations/{name}/nodes", {"id": "n1", "node_id": "plan"}),
         ("POST", f"/v1/invocations/{name}/messages", {"items": [{"id": "m1", "role": "x"}, {"id": "m2", "role": "y"}]}),
-        ("POST", f"{node}/n1/end", {"status": "completed", "output": 1.0}),
         ("POST", f"/v1/invocations/{name}/end", {"status": "completed"}),
     ]
     return {"operations": [{"method": method, "path": path, "body": body} for method, path, body in operations]}
@@ -87,6 +84,7 @@ async def harness(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Harness]
         await connection.close()
 
 
+@pytest.mark.timeout(300)
 async def test_killed_at_any_statement_of_a_batch_nothing_is_there_and_a_retry_has_the_effect_once(
     harness: Harness,
 ) -> None:
