@@ -42,6 +42,13 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("routing and answering", ("app/http/", "starlette", "fastapi")),
     ("HTTP server", ("uvicorn",)),
 )
+HEAD = (
+    "# What a hot request spends its time on",
+    "",
+    "Shares, measured under load by `python -m benchmarks.profile`: first of the processor time that the processes",
+    "took, then of the service's own. A sample that falls into C code counts for the Python function that called it.",
+    "",
+)
 
 
 def main() -> int:
@@ -51,14 +58,19 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--functions", type=int, default=0, help="how many functions to list")
+    parser.add_argument("--report", type=Path, help="folder for profile.md")
     options = parser.parse_args()
+    page = [*HEAD]
     for name in options.scenario or sorted(REQUESTS):
         try:
-            print(f"## {name}, {options.clients} clients\n")
-            print("\n".join(_profile(REQUESTS[name], options.clients, options.seconds, options.functions)), flush=True)
+            found = _profile(REQUESTS[name], options.clients, options.seconds, options.functions)
         except LoadError as error:
             print(error, file=sys.stderr)
             return 2
+        page += [f"## {name}, {options.clients} clients", "", *found]
+        print("\n".join(page[-len(found) - 2 :]), flush=True)
+    if options.report:
+        (options.report / "profile.md").write_text("\n".join(page).rstrip() + "\n")
     return 0
 
 
