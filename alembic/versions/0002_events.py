@@ -74,6 +74,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.execute("DELETE FROM schema_decisions WHERE id = 'events-by-month'")
     op.drop_table("events")
     op.drop_table("event_heads")
     op.drop_table("outbox")

@@ -41,8 +41,17 @@ def upgrade() -> None:
         postgresql_with={"fillfactor": "95"},
     )
     op.create_index("ix_messages_seq", "messages", ["tenant_id", "invocation_id", "seq", "id"], unique=False)
+    op.execute(
+        sa.text(
+            "INSERT INTO schema_decisions (id, revision_id, title, decision, reason) VALUES"
+            " ('messages-in-one-table', '0007', 'Messages and node invocations are one table each, for now',"
+            " 'They are not partitioned by time; if they must be, then by the time of their invocation.',"
+            " 'By their own time an id is unique no more; by their invocation''s, reads lose a quarter to two fifths.')"
+        )
+    )
 
 
 def downgrade() -> None:
+    op.execute("DELETE FROM schema_decisions WHERE id = 'messages-in-one-table'")
     op.drop_table("messages")
     op.execute(sa.schema.DropSequence(sa.Sequence("message_seq")))
