@@ -57,7 +57,7 @@ async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
     lists = {
         path
         for path, item in paths.items()
-        if "get" in item and "cursor" in {parameter.get("name") for parameter in item["get"]["parameters"]}
+        if "get" in item and "cursor" in {parameter.get("name") for parameter in item["get"].get("parameters", [])}
     }
     tried = {
         re.sub("/(w|v|inv|ni)(?=/)", "/{}", path) for path in LISTS.values()

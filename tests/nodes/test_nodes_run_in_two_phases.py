@@ -178,7 +178,7 @@ async def test_an_end_under_an_old_etag_is_refused_and_its_repeat_is_not(client:
     [
         b'{"node_id":"n","status":"queued"}',
         b'{"node_id":"n","attempt_no":0}',
-        b'{"node_id":"n","attempt_no":1.0}',
+        b'{"node_id":"n","attempt_no":1.5}',
         b'{"node_id":"n","input_tokens":-1}',
         b'{"node_id":"n","input_tokens":9007199254740992}',
         b'{"node_id":"n","usd_cost":true}',
