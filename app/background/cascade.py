@@ -84,6 +84,9 @@ async def _versions(transaction: Transaction, key: dict[str, str]) -> Step:
     ids = await _going(transaction, key, "versions")
     if not ids:
         return Step({"phase": "workflow"})
+    if await transaction.rows(_SQL["invocations_of"], tenant_id=key["tenant_id"], ids=ids):
+        # Somebody ran them meanwhile; from here on their lock keeps others from it.
+        return Step({"phase": "invocations"})
     counts = {
         table: await _removed(transaction, f"delete_{table}", **key, ids=ids)
         for table in ("node_memories", "node_versions", "version_io", "versions")

@@ -73,6 +73,9 @@ SELECT count(*) AS removed FROM gone
 SELECT id FROM versions WHERE tenant_id = :tenant_id AND workflow_id = :workflow_id
 ORDER BY created_at DESC, id DESC LIMIT CAST(:limit AS bigint) FOR UPDATE
 
+-- name: invocations_of
+SELECT id FROM invocations WHERE tenant_id = :tenant_id AND version_id = ANY (CAST(:ids AS text[])) LIMIT 1
+
 -- name: childless_versions
 -- FOR UPDATE: as above; for times of creation that contradict the descent.
 SELECT id FROM versions AS t WHERE tenant_id = :tenant_id AND workflow_id = :workflow_id AND NOT EXISTS (

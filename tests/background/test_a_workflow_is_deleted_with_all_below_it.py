@@ -225,6 +225,24 @@ async def test_the_deletion_of_what_is_not_there_or_has_changed_is_refused(clien
     assert (await client.get("/v1/jobs")).json()["items"] == []
 
 
+async def test_what_is_run_between_two_steps_goes_too(service: Service, client: httpx.AsyncClient, make: Make) -> None:
+    version = await make.version((await make.workflow(id="w"))["id"])
+    late = {"versions": "i1"}
+
+    async def run_meanwhile(transaction: Transaction, job: Claimed, standing: Standing) -> Step:
+        phase = (standing.resume_from or {}).get("phase")
+        if invocation := late.pop(str(phase), None):
+            await make.invocation(id=invocation, version_id=version["id"])
+        return await delete_workflow(transaction, job, standing)
+
+    accepted = await client.delete("/v1/workflows/w?cascade=true")
+    await drain(JobRunner({"workflow.delete": run_meanwhile}, 30).run, service.ground.database, limit=100)
+    job = (await client.get(accepted.headers["location"])).json()
+    assert (job["state"], job["error"]) == ("completed", None)
+    assert not any((await rows_of(service, client.headers["x-test-tenant"])).values())
+    assert "versions" not in late
+
+
 def test_only_what_leaves_no_child_behind_goes_at_once() -> None:
     edges = [("a", "b"), ("b", "c"), ("c", "x")]
     assert without_parents_of_others(["a", "b", "c"], edges) == []
