@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("evaluator_id", sa.Text(collation="C"), nullable=True),
         sa.Column("submission_id", sa.Text(collation="C"), nullable=True),
         sa.Column("session_id", sa.Text(collation="C"), nullable=True),
-        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(collation="C"), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("heartbeat_at", sa.DateTime(timezone=True), nullable=True),

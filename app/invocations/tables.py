@@ -6,6 +6,7 @@ from sqlalchemy import CheckConstraint, Column, Computed, ForeignKeyConstraint, 
 
 from app.db.columns import (
     METADATA,
+    IdText,
     Money,
     Score,
     exact,
@@ -35,7 +36,8 @@ invocations = Table(
     reference("evaluator_id"),
     reference("submission_id"),
     reference("session_id"),
-    words("status", required=True),
+    # A cursor of the list may hold it, so it compares bytewise, as ids do.
+    Column("status", IdText, nullable=False),
     moment("started_at"),
     moment("ended_at"),
     moment("heartbeat_at"),
