@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,8 @@ from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
 
 TRIES = 4
+# How much longer than PostgreSQL itself we wait for the end of a statement: one that is paused ends none.
+SILENCE_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Database:
                 connection_class=_Connection,
                 init=set_codecs,
                 timeout=settings.acquire_seconds,
+                command_timeout=settings.statement_seconds + SILENCE_SECONDS,
                 server_settings=_session(settings, name) if settings.session_settings else None,
             )
         except asyncpg.ProtocolViolationError as error:
@@ -129,7 +132,9 @@ class Database:
                 await self._pool.expire_connections()
             raise
         finally:
-            await self._pool.release(connection)
+            # Where PostgreSQL does not even take the cancellation, the pool has given the connection up: that is all.
+            with suppress(TimeoutError):
+                await self._pool.release(connection)
 
     async def rows(self, statement: Statement, **arguments: Any) -> list[asyncpg.Record]:
         """Run one statement; it is its own transaction."""

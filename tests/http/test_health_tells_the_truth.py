@@ -100,6 +100,34 @@ async def test_b17b_readiness_says_no_within_two_seconds_while_postgres_is_pause
             await eventually(is_ready, "readiness")
 
 
+async def test_b17b_a_request_is_answered_within_its_bound_while_postgres_is_paused(tmp_path: Path) -> None:
+    with start_servers(tmp_path, ephemeral=True, fast=True, nats=False, redis=False) as own:
+        await migrated(own)
+        bounds = {"statement_seconds": 1, "acquire_seconds": 1}
+        async with (
+            running(settings_for(own.postgres_url, database=bounds)) as service,
+            await new_tenant(service) as client,
+        ):
+            assert (await client.put("/v1/workflows/w", json={})).status_code == 201
+            paused = family(next(iter(own.pids().values())))
+            for pid in paused:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                for method in ("PUT", "GET"):
+                    async with asyncio.timeout(10):
+                        answer = await client.request(method, "/v1/workflows/w", json={"name": "n"})
+                    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            finally:
+                for pid in paused:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
+
+            async def answers() -> bool:
+                return (await client.get("/v1/workflows/w")).status_code == 200
+
+            await eventually(answers, "an answer")
+
+
 async def migrated(own: Servers) -> None:
     await asyncio.to_thread(migrate, DatabaseSettings(url=own.postgres_url), report=lambda _line: None)  # type: ignore[arg-type]
 
