@@ -21,7 +21,7 @@ code{{background:#f2f2f2;padding:.1em .3em;border-radius:3px}}td{{padding:.2rem 
 @media(prefers-color-scheme:dark){{body{{color:#ddd;background:#181818}}code{{background:#2a2a2a}}a{{color:#8bf}}}}
 </style></head><body>
 """
-_INTERNAL = frozenset({"idempotency_key_kept"})
+_INTERNAL = frozenset({"idempotency_key_kept", "ids_taken"})
 
 
 def kinds() -> dict[str, type[AppError]]:

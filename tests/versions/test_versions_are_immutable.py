@@ -106,3 +106,15 @@ async def test_recorded_inputs_and_outputs_come_back_exactly(client: httpx.Async
     stale = await client.put(path, json=[], headers={"if-match": '"9"'})
     assert stale.status_code == 412
     assert (await client.put("/v1/versions/missing/io", json=[])).status_code == 404
+
+
+async def test_what_a_version_names_must_be_there(client: httpx.AsyncClient, make: Make) -> None:
+    path = f"/v1/workflows/{(await make.workflow())['id']}/versions"
+    for fields, code in (
+        ({"generation_id": "none"}, "generation_not_found"),
+        ({"operation": "mutation", "parent1_id": "none"}, "version_not_found"),
+    ):
+        refused = await client.post(path, json={"dsl": 1, **fields})
+        assert (refused.status_code, refused.json()["code"]) == (404, code)
+    missing = await client.post("/v1/workflows/none/versions", json={"dsl": 1})
+    assert (missing.status_code, missing.json()["code"]) == (404, "workflow_not_found")

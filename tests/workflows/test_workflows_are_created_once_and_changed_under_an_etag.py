@@ -6,6 +6,8 @@ from asyncio import gather
 
 import httpx
 
+from tests.conftest import Make
+
 
 async def test_fifty_parallel_creates_with_one_id_make_one_row(client: httpx.AsyncClient) -> None:
     body = {"id": "w", "name": "n", "metadata": {"b": 1.0, "a": [1, 2]}}
@@ -70,3 +72,11 @@ async def test_a_workflow_without_versions_can_be_deleted_once(client: httpx.Asy
     assert (await client.delete("/v1/workflows/w")).status_code == 204
     gone = await client.delete("/v1/workflows/w")
     assert (gone.status_code, gone.json()["code"]) == (404, "workflow_not_found")
+
+
+async def test_a_workflow_with_versions_is_not_deleted(client: httpx.AsyncClient, make: Make) -> None:
+    await make.workflow(id="w")
+    await make.version("w")
+    refused = await client.delete("/v1/workflows/w")
+    assert (refused.status_code, refused.json()["code"]) == (409, "workflow_not_empty")
+    assert (await client.get("/v1/workflows/w")).json()["version_count"] == 1
