@@ -143,7 +143,8 @@ async def metrics(call: Call) -> Response:
     return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
 
-@routes.get("/v1/capabilities", scope="operations:read", response_model=Capabilities)
+# Not in a batch: it asks other servers, which no transaction waits for.
+@routes.get("/v1/capabilities", scope="operations:read", response_model=Capabilities, batchable=False)
 async def capabilities(call: Call) -> Answer:
     """What is up, in which mode (`connected`, `embedded`, `degraded`), which versions, and which limits hold."""
     states, settings = await call.ground.parts.states(), call.ground.settings

@@ -43,6 +43,7 @@ async def test_what_cannot_run_inside_is_refused(client: httpx.AsyncClient) -> N
         ({"method": "GET", "path": "/v1/workflows", "headers": {"Idempotency-Key": "k"}}, 422),
         ({"method": "GET", "path": "/v1/nothing"}, 404),
         ({"method": "GET", "path": "/healthz"}, 422),
+        ({"method": "GET", "path": "/v1/capabilities"}, 422),
         ({"method": "TRACE", "path": "/v1/workflows"}, 422),
     ):
         answer = await client.post("/v1/batch", json={"operations": [operation]})
