@@ -51,7 +51,7 @@ run: .venv/installed ## Start Cairn with its own PostgreSQL, NATS and Valkey (op
 	@$(BIN)/cairn dev $(ARGS)
 
 test: .venv/installed-dev ## Run the whole test suite and report branch coverage (options: TESTS="tests/shape -x")
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(TESTS)
 
 check: lint types imports test ## Everything that must be green: lint, types, imports, tests
 
