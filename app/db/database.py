@@ -10,12 +10,11 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from app.db.integrity import DRIVER_ERRORS, explain, is_lost, is_retryable
+from app.db.integrity import DRIVER_ERRORS, TRIES, explain, is_lost, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
 
-TRIES = 4
 # How much longer than PostgreSQL itself we wait for the end of a statement: one that is paused ends none.
 SILENCE_SECONDS = 2
 
@@ -145,7 +144,7 @@ class Database:
                 except Exception as error:
                     if attempt == TRIES - 1 or not is_retryable(error):
                         raise explain(error) from error
-            await asyncio.sleep(0.01 * 2**attempt)
+            await asyncio.sleep(pause_seconds(attempt))
         raise AssertionError("unreachable")
 
     async def row(self, statement: Statement, **arguments: Any) -> asyncpg.Record | None:

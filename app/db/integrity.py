@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 
 import asyncpg
@@ -20,6 +21,8 @@ from app.errors import (
 _by_constraint: dict[str, Callable[[], AppError]] = {}
 
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+# How often a transaction is tried that others were in the way of.
+TRIES = 6
 RETRYABLE = frozenset({"40001", "40P01"})
 KEY_IN_PROGRESS = "CA001"
 KEY_KEPT = "CA002"
@@ -105,3 +108,8 @@ def is_lost(error: BaseException) -> bool:
         # What the driver raises when it meets the server's farewell in place of its answer.
         return True
     return isinstance(error, asyncpg.InterfaceError | OSError) and not isinstance(error, ValueError)
+
+
+def pause_seconds(attempt: int) -> float:
+    """How long to step aside before the next try: at random, so that those who met once do not meet again."""
+    return random.uniform(0, 0.05 * 2**attempt)  # noqa: S311 - spread, not secrecy

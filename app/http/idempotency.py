@@ -9,13 +9,12 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from app.db.database import Answer, Reader, Transaction
-from app.db.integrity import KeyKept, is_retryable
+from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput, StaleAttempt
 from app.http.call import Call
 
 WAIT_SECONDS = 2.0
-TRIES = 4
 REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
@@ -77,7 +76,7 @@ async def in_transaction(
             cause = refusal.__cause__
             if attempt == TRIES - 1 or cause is None or not is_retryable(cause):
                 raise
-        await asyncio.sleep(0.01 * 2**attempt)
+        await asyncio.sleep(pause_seconds(attempt))
     raise AssertionError("unreachable")
 
 
