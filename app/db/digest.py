@@ -9,8 +9,11 @@ from datetime import datetime
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any
 
+import msgspec
+
 # Beyond this size a value is compared as text, since building it would cost many times its size.
 COMPARED_BYTES_MAX = 1024 * 1024
+_encode = msgspec.json.Encoder(order="sorted").encode
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
@@ -22,18 +25,17 @@ class JsonText(bytes):
 
 def digest_of(fields: Mapping[str, Any]) -> bytes:
     """SHA-256 over the fields given: exact payloads as their bytes, everything else in one canonical text."""
-    head: list[str] = []
-    tail: list[bytes] = []
-    for name in sorted(fields):
-        value = fields[name]
+    head: dict[str, str | list[Any]] = {}
+    tail: list[tuple[str, bytes]] = []
+    for name, value in fields.items():
         if type(value) is str:
-            head.append(f"{name}\0s{len(value)}\0{value}")
+            head[name] = value
         else:
             kind, text = _canonical(value)
-            head.append(f"{name}\0{kind}{len(text)}\0")
-            tail.append(text)
-    found = hashlib.sha256("".join(head).encode())
-    for text in tail:
+            head[name] = [kind, len(text)]
+            tail.append((name, text))
+    found = hashlib.sha256(_encode(head))
+    for _, text in sorted(tail):
         found.update(text)
     return found.digest()
 

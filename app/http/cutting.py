@@ -111,9 +111,21 @@ def check_utf8(body: bytes) -> None:
         raise MalformedRequest(f"The body is not UTF-8 at byte {start + error.start}.") from None
 
 
+def _opens_more(text: bytes, levels: int) -> bool:
+    """Whether there are more brackets than this; to look for the next is faster than to count, which sees each byte."""
+    for bracket in b"[{":
+        place = text.find(bracket)
+        while place >= 0:
+            levels -= 1
+            if levels < 0:
+                return True
+            place = text.find(bracket, place + 1)
+    return False
+
+
 def nests_deeper(text: bytes, levels: int) -> bool:
     """Whether arrays and objects nest deeper than this; linear in the length of the text, whatever its shape."""
-    if text.count(b"{") + text.count(b"[") <= levels:
+    if not _opens_more(text, levels):
         return False
     brackets = STRINGS.sub(b"", text).translate(_STEPS, _NOT_BRACKETS)
     return max(accumulate(memoryview(brackets).cast("b")), default=0) > levels

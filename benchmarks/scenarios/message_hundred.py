@@ -1,6 +1,7 @@
 """A hundred messages in each request, against the same statement and against a raw multi-row INSERT.
 
-The limit is the faster of two ways to write the INSERT: a list of VALUES, and arrays that are unnested.
+The INSERT writes the same rows, every value that may differ from row to row bound, in two ways: a list of VALUES, and
+arrays that are unnested.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from benchmarks.rounds import Bound, Comparison
 
 COUNT = 100
 LEAST = 0.5
-COLUMNS = "tenant_id, invocation_id, id, seq, from_node_id, to_node_id, role, payload, digest"
+COLUMNS = "tenant_id, invocation_id, seq, id, from_node_id, to_node_id, role, payload, digest"
+KINDS = ("text", "text", "text", "text", "json", "bytea")
 ITEM = '{"id":"@@-%02d","role":"delegation","from_node_id":"plan","to_node_id":"search","payload":%s}'
 MESSAGES = Request(
     "POST",
     "/v1/invocations/bench-~~/messages",
     '{"items":[' + ",".join(ITEM % (place, PAYLOAD) for place in range(COUNT)) + "]}",
 )
-IDS = [f"@@-{place:02d}" for place in range(COUNT)]
-DIGEST = bytes(32)
+ROWS = [(f"@@-{place:02d}", "plan", "search", "delegation", PAYLOAD.encode(), bytes(32)) for place in range(COUNT)]
 
 
 def comparisons(ground: Ground) -> Iterator[Comparison]:
@@ -49,18 +50,21 @@ def comparisons(ground: Ground) -> Iterator[Comparison]:
 
 def values() -> Query:
     """The INSERT as people write it: one list of values for each row."""
-    row = "($1, 'bench-' || $2, ${}, nextval('message_seq'), 'plan', 'search', 'delegation', ${}, $3)"
-    rows = ", ".join(row.format(4 + 2 * place, 5 + 2 * place) for place in range(COUNT))
-    payload = PAYLOAD.encode()
-    arguments = [value for name in IDS for value in (name, payload)]
-    return Query(f"INSERT INTO messages ({COLUMNS}) VALUES {rows}", (TENANT, "~~", DIGEST, *arguments))
+    width = len(KINDS)
+    rows = ", ".join(
+        f"($1, 'bench-' || $2, nextval('message_seq'), {', '.join(f'${3 + place * width + n}' for n in range(width))})"
+        for place in range(COUNT)
+    )
+    return Query(
+        f"INSERT INTO messages ({COLUMNS}) VALUES {rows}", (TENANT, "~~", *(value for row in ROWS for value in row))
+    )
 
 
 def unnested() -> Query:
-    """The INSERT with one array for each column that differs."""
+    """The INSERT with one array for each column."""
+    arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(KINDS, 3))
     return Query(
-        f"INSERT INTO messages ({COLUMNS})"
-        " SELECT $1, 'bench-' || $2, g.id, nextval('message_seq'), 'plan', 'search', 'delegation', g.payload, $3"
-        " FROM unnest($4::text[], $5::json[]) AS g (id, payload)",
-        (TENANT, "~~", DIGEST, IDS, [PAYLOAD.encode()] * COUNT),
+        f"INSERT INTO messages ({COLUMNS}) SELECT $1, 'bench-' || $2, nextval('message_seq'), g.*"
+        f" FROM unnest({arrays}) AS g",
+        (TENANT, "~~", *(list(column) for column in zip(*ROWS, strict=True))),
     )
