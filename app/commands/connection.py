@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +20,16 @@ Tenant = Annotated[
     typer.Option("--tenant", envvar="CAIRN_TENANT", help="The tenant an operator's key acts for.", show_default=False),
 ]
 
-__all__ = ["DEFAULT_URL", "Key", "Tenant", "Url", "told_plainly"]
+DEVELOPMENT_KEY = Path("var/development-key")
+
+__all__ = ["DEFAULT_URL", "Key", "Tenant", "Url", "key_for", "told_plainly"]
+
+
+def key_for(url: str, key: str | None) -> str | None:
+    """The key given; for the service that `make run` starts here, the development key that it keeps."""
+    if key is None and url == DEFAULT_URL and DEVELOPMENT_KEY.is_file():
+        return DEVELOPMENT_KEY.read_text().strip()
+    return key
 
 
 @contextmanager
@@ -31,5 +42,7 @@ def told_plainly(url: str) -> Iterator[None]:
         raise typer.Exit(1) from error
     except CairnError as error:
         known = f" (request {error.request_id})" if error.request_id else ""
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            typer.echo("Give a key with --key or CAIRN_KEY; `cairn keys create` makes one.", err=True)
         typer.echo(f"The service refused: {error}{known}", err=True)
         raise typer.Exit(1) from error

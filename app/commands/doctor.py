@@ -77,7 +77,10 @@ async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
         connection = await asyncpg.connect(settings.driver_url, timeout=LOOK_SECONDS, statement_cache_size=0)
     except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         yield Finding(
-            "PostgreSQL", "wrong", f"It does not answer ({_brief(error)}); start it, or correct CAIRN_DATABASE__URL."
+            "PostgreSQL",
+            "wrong",
+            f"It does not answer ({_brief(error)}); start it, or correct CAIRN_DATABASE__URL."
+            " (`cairn dev` and `make run` bring their own, which is not looked at here.)",
         )
         return
     try:
@@ -163,7 +166,7 @@ async def _connections(connection: asyncpg.Connection, settings: DatabaseSetting
 
 async def _part(name: str, part: Part | None) -> Finding:
     if part is None:
-        return Finding(name, "ok", f"Not configured (CAIRN_{name.upper()}__URL); an embedded one stands in.")
+        return Finding(name, "ok", f"Not configured (CAIRN_{name.upper()}__URL); none is needed.")
     try:
         return Finding(name, "ok", f"{await part.check(LOOK_SECONDS)} answers.")
     except Unavailable as refusal:

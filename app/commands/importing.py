@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
 from app.client import Cairn
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, told_plainly
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
 from app.commands.trajectory import Step, Trajectory, UnreadableTrajectoryError, read_trajectory
 
 MESSAGES_PER_CALL = 100
@@ -45,7 +45,7 @@ def trajectory(
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
     with (
         told_plainly(url),
-        Cairn(url, key=key, tenant=tenant) as cairn,
+        Cairn(url, key=key_for(url, key), tenant=tenant) as cairn,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
         for path, found in read:

@@ -46,7 +46,10 @@ def bound_socket(settings: Settings) -> socket.socket:
     except OSError as error:
         opened.close()
         if error.errno == errno.EADDRINUSE:
-            refuse(f"Port {port} of {host} is taken by another program; stop it, or choose another with --port.")
+            refuse(
+                f"Port {port} of {host} is taken, by another Cairn or another program; stop it, or choose another"
+                ' with --port (make run ARGS="--port 8001").'
+            )
         refuse(f"Cairn cannot listen on {host}:{port} ({error.strerror or error}); choose another --host or --port.")
     opened.set_inheritable(True)
     return opened

@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from app.client import Cairn, Json
 from app.client.models import Action, Invocation, Message, Trace, TraceNode
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, told_plainly
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
 
 PIPE_COLUMNS = 200_000  # What is not a terminal has no edge to wrap at; above the most that one line can hold.
 STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
@@ -27,7 +27,7 @@ def show(
     tenant: Tenant = None,
 ) -> None:
     """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs."""
-    with told_plainly(url), Cairn(url, key=key, tenant=tenant) as cairn:
+    with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
         trace = cairn.invocations.trace(invocation)
     console = Console()
     console.print(tree_of(trace, chars), width=console.width if console.is_terminal else PIPE_COLUMNS)

@@ -13,8 +13,8 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 
 def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     story, _lists, batch = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert 'Cairn("http://127.0.0.1:8000", key="ck_…")' in story
-    exec(story.replace("http://127.0.0.1:8000", served.url).replace("ck_…", served.key), {})
+    assert 'Cairn("http://127.0.0.1:8000", key="cairn_…")' in story
+    exec(story.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key), {})
     version = cairn.versions.latest("wf_triage", include=["dsl"])
     assert version.dsl is not None
     assert version.dsl.text == '{"nodes": ["plan", "search"], "temperature": 1.0}'
