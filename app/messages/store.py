@@ -83,7 +83,8 @@ async def record(
             invocation_id=invocation_id,
             ids=ids,
             digests=[
-                digest_of({**message, "id": message_id}) for message_id, message in zip(ids, messages, strict=True)
+                digest_of(message if message.get("id") else {**message, "id": message_id})
+                for message_id, message in zip(ids, messages, strict=True)
             ],
             **{plural: [message.get(name) for message in messages] for name, plural in COLUMNS.items()},
         )
