@@ -15,6 +15,9 @@ from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
+from app.datasets.evaluator_routes import routes as evaluator_routes
+from app.datasets.record_routes import routes as dataset_record_routes
+from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
 from app.errors import AppError
@@ -60,6 +63,8 @@ SUBJECTS = (
     Subject("version", "versions", ("dsl",)),
     Subject("invocation", "invocations", ("input", "output", "fitness")),
     Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
+    Subject("dataset", "datasets", ()),
+    Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
 )
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow}
@@ -148,6 +153,9 @@ def endpoints() -> list[Endpoint]:
         *invocation_routes,
         *node_routes,
         *message_routes,
+        *dataset_routes,
+        *dataset_record_routes,
+        *evaluator_routes,
         *trace_routes,
         *batch_routes,
         *routes_about(SUBJECTS),

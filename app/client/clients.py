@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from app.client.batch import Recorder
+from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.models import Event
 from app.client.operations import ApiKeys, EventFilter, Events, Jobs, Service, Tenants
@@ -41,6 +42,9 @@ class Surface(Generic[M]):
         self.invocations: Invocations[M] = Invocations(mode)
         self.node_invocations: NodeInvocations[M] = NodeInvocations(mode)
         self.messages: Messages[M] = Messages(mode)
+        self.datasets: Datasets[M] = Datasets(mode)
+        self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
+        self.evaluators: Evaluators[M] = Evaluators(mode)
 
 
 class Cairn(Surface[SyncTransport]):

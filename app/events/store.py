@@ -28,7 +28,7 @@ MISSING_MONTH = _SQL["month_is_missing"]
 class Subject:
     """A kind of resource that events are about: where its rows are, and which of its fields are verbatim.
 
-    `parent` is the column of the invocation, for what is identified within one; `key` the column of the id.
+    `parent` is the column of what it is identified within (an invocation, a dataset), `key` the column of the id.
     """
 
     type: str

@@ -88,7 +88,7 @@ async def read_again(call: Call, body: Batch, kept: Answer) -> Answer:
 
 async def _again(call: Call, index: int, operation: Operation, result: msgspec.Raw) -> bytes:
     endpoint, values, inner = _inner(call, index, operation)
-    if operation.method in MUTATING:
+    if not endpoint.reads:
         was = msgspec.json.decode(result, type=_Result)
         written = Answer(was.status, bytes(was.body), headers=was.headers)
         shown = await endpoint.completed(inner, values, written, call.reader)
@@ -110,7 +110,7 @@ async def run_batch(call: Call, body: Batch) -> Answer:
     most = call.ground.settings.batch_operations_max
     if len(body.operations) > most:
         raise invalid("/operations", f"must have at most {most} items")
-    reads_only = all(operation.method not in MUTATING for operation in body.operations)
+    reads_only = all(_reads(call, operation) for operation in body.operations)
     if reads_only and call.claim is None:
         async with call.ground.database.reading() as call.reader:
             return await _run(call, body.operations)
@@ -126,20 +126,31 @@ async def _run(call: Call, operations: list[Operation]) -> Answer:
         try:
             endpoint, values, inner = _inner(call, index, operation)
             written = _answer(index, await endpoint.perform(inner, values))
-            reader = call.writer if operation.method in MUTATING else call.reader
+            reader = call.reader if endpoint.reads else call.writer
             answer = _answer(index, await endpoint.completed(inner, values, written, reader))
         except AppError as refusal:
             refusal.facts["index"] = index
             raise
         shown.append(_result(answer, operation.method))
         if call.claim is not None:
-            kept.append(_result(_kept_of(written, operation.method), operation.method))
+            kept.append(_result(_kept_of(written, endpoint), operation.method))
     return Answer(200, _joined(shown), kept=_joined(kept))
 
 
-def _kept_of(written: Answer, method: str) -> Answer:
+def _reads(call: Call, operation: Operation) -> bool:
+    """Whether the operation is a read. What no route answers is one too: it fails where it is carried out."""
+    if operation.method not in MUTATING:
+        return True
+    try:
+        endpoint, _ = call.ground.router.match(operation.method, operation.path.partition("?")[0])
+    except AppError:
+        return True
+    return bool(endpoint.reads)
+
+
+def _kept_of(written: Answer, endpoint: Endpoint) -> Answer:
     """What a result is kept as: no copy of what was read, and no secret."""
-    if method not in MUTATING:
+    if endpoint.reads:
         return Answer(written.status, None)
     return written if written.kept is None else replace(written, body=written.kept)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.datasets.errors import DatasetRecordNotFound
 from app.db.integrity import constraint
 from app.errors import AppError, Conflict, NotFound
 
@@ -40,12 +41,6 @@ class ReferenceNotFound(NotFound):
     """A run, generation, evaluator or dataset record that the body names does not exist."""
 
     code, title = "reference_not_found", "What the body names does not exist"
-
-
-class DatasetRecordNotFound(NotFound):
-    """A dataset record that the body names does not exist."""
-
-    code, title = "dataset_record_not_found", "There is no such dataset record"
 
 
 def _missing(member: str, kind: type[NotFound] = ReferenceNotFound) -> AppError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.datasets.errors import DatasetRecordNotFound
 from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
@@ -9,7 +10,6 @@ from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.invocations import listing, store, transitions
 from app.invocations.errors import (
-    DatasetRecordNotFound,
     InvocationConflict,
     InvocationEnded,
     InvocationNotEnded,

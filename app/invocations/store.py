@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from app.datasets.errors import DatasetRecordNotFound
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
@@ -15,7 +16,6 @@ from app.db.shape import Shape, instant, money, verbatim
 from app.db.sql import Statement, assignment, load
 from app.errors import AppError, changed, invalid
 from app.invocations.errors import (
-    DatasetRecordNotFound,
     InvocationConflict,
     InvocationEnded,
     InvocationNotEnded,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, Computed, ForeignKeyConstraint, Index, LargeBinary, Table
+from sqlalchemy import CheckConstraint, Column, Computed, ForeignKeyConstraint, Index, LargeBinary, Table, text
 
 from app.db.columns import (
     METADATA,
@@ -94,5 +94,15 @@ invocations = Table(
     Index("ix_invocations_status", "tenant_id", "status", "started_at", "id"),
     Index("ix_invocations_session_id", "tenant_id", "session_id", "started_at", "id"),
     Index("ix_invocations_parent", "tenant_id", "parent_invocation_id"),
+    # For those that refer to a record or an evaluator that is to be deleted; most rows name none.
+    Index(
+        "ix_invocations_dataset_record_id",
+        "tenant_id",
+        "dataset_record_id",
+        postgresql_where=text("dataset_record_id IS NOT NULL"),
+    ),
+    Index(
+        "ix_invocations_evaluator_id", "tenant_id", "evaluator_id", postgresql_where=text("evaluator_id IS NOT NULL")
+    ),
     postgresql_with={"fillfactor": "80"},
 )

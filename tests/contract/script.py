@@ -101,6 +101,24 @@ SCRIPT = [
     Line("PATCH /v1/invocations/{invocation_id}/messages/{message_id}", "gone", {"target_node_invocation_id": "ni"}),
     Line("GET /v1/invocations/{invocation_id}/trace", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
+    Line("POST /v1/datasets", "own", {"id": "made", "name": SECRET}),
+    Line("GET /v1/datasets", "list", query="?count=exact"),
+    Line("GET /v1/datasets/{dataset_id}", "gone"),
+    Line("PATCH /v1/datasets/{dataset_id}", "gone", {"description": SECRET}),
+    Line("DELETE /v1/datasets/{dataset_id}", "gone", ids={"dataset_id": "unused"}),
+    Line("POST /v1/datasets/{dataset_id}/versions", "gone", {"id": "made", "name": SECRET}),
+    Line("GET /v1/datasets/{dataset_id}/versions", "gone"),
+    Line("GET /v1/datasets/{dataset_id}/versions/{version_id}", "gone", ids={"version_id": "dv"}),
+    Line("POST /v1/datasets/{dataset_id}/records", "gone", {"id": "made", "workflow_input": SECRET}),
+    Line("GET /v1/datasets/{dataset_id}/records", "gone", query="?include=workflow_input,ground_truth"),
+    Line("GET /v1/dataset-records/{record_id}", "gone"),
+    Line("DELETE /v1/dataset-records/{record_id}", "gone", ids={"record_id": "unused"}),
+    Line("POST /v1/dataset-records/lookup", "gone", {"ids": ["r"]}),
+    Line("POST /v1/evaluators", "own", {"id": "made", "name": SECRET}),
+    Line("GET /v1/evaluators", "list", query="?count=exact"),
+    Line("GET /v1/evaluators/{evaluator_id}", "gone"),
+    Line("PATCH /v1/evaluators/{evaluator_id}", "gone", {"config": {"of": SECRET}}),
+    Line("DELETE /v1/evaluators/{evaluator_id}", "gone", ids={"evaluator_id": "unused"}),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
     Line("GET /v1/jobs", "list"),
@@ -140,6 +158,12 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/invocations/i/nodes", node)
     await made("POST", "/v1/invocations/i/nodes/ni/actions", {"id": "a", "tool": SECRET, "input": SECRET})
     await made("POST", "/v1/invocations/i/messages", {"id": "m", "role": "r", "payload": SECRET})
+    for dataset_id in ("d", "unused"):
+        await made("POST", "/v1/datasets", {"id": dataset_id, "name": SECRET, "owner_id": SECRET})
+        await made("POST", "/v1/evaluators", {"id": dataset_id, "name": SECRET, "config": {"of": SECRET}})
+    await made("POST", "/v1/datasets/d/versions", {"id": "dv", "name": SECRET})
+    records = [{"id": name, "workflow_input": SECRET, "ground_truth": {"of": SECRET}} for name in ("r", "unused")]
+    await made("POST", "/v1/datasets/d/records", {"items": records})
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
@@ -152,5 +176,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "node_invocation_id": "ni",
         "message_id": "m",
         "key_id": "k",
+        "dataset_id": "d",
+        "record_id": "r",
+        "evaluator_id": "d",
         "job_id": job.json()["id"],
     }

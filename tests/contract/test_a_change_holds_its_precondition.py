@@ -18,6 +18,8 @@ CHANGES = [
     ("PATCH", "/v1/versions/v/nodes/n/memory", {"a": 1}),
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
+    ("PATCH", "/v1/datasets/d", {"name": "new"}),
+    ("PATCH", "/v1/evaluators/e", {"name": "new"}),
 ]
 
 
@@ -29,6 +31,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
     await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
     await client.put("/v1/versions/v/io", json=[0])
+    await make.created("/v1/datasets", id="d", name="old")
+    await make.created("/v1/evaluators", id="e", name="old")
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
@@ -95,7 +99,13 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("DELETE", "/v1/workflows/empty"), ("DELETE", "/v1/workflows/empty?cascade=true")]
+    ("method", "path"),
+    [
+        ("DELETE", "/v1/workflows/empty"),
+        ("DELETE", "/v1/workflows/empty?cascade=true"),
+        ("DELETE", "/v1/datasets/d"),
+        ("DELETE", "/v1/evaluators/e"),
+    ],
 )
 async def test_a_removal_holds_its_precondition_too(
     client: httpx.AsyncClient, make: Make, method: str, path: str
@@ -104,7 +114,7 @@ async def test_a_removal_holds_its_precondition_too(
     refused = await client.request(method, path, headers={"if-match": '"2"'})
     assert problem(refused) == (412, "precondition_failed")
     assert (await client.get("/v1/jobs")).json()["items"] == []
-    assert (await client.get("/v1/workflows/empty")).status_code == 200
+    assert (await client.get(path.partition("?")[0])).status_code == 200
 
 
 async def test_signs_of_life_and_what_is_derived_move_no_etag(client: httpx.AsyncClient, make: Make) -> None:

@@ -24,6 +24,10 @@ CREATES = {
     "node invocation": ("/v1/invocations/inv/nodes", b'{"id":"x","node_id":"n","usd_cost":%%s,"output":{"a":1.0},%s}'),
     "action": ("/v1/invocations/inv/nodes/ni/actions", b'{"id":"x","tool":"t","duration_ms":%%s,"input":{"a":1.0},%s}'),
     "node version": ("/v1/versions/v/nodes", b'{"id":"x","node_id":"new",%s}'),
+    "dataset": ("/v1/datasets", b'{"id":"x","name":"n",%s}'),
+    "dataset version": ("/v1/datasets/ds/versions", b'{"id":"x",%s}'),
+    "dataset record": ("/v1/datasets/ds/records", b'{"id":"x",%s}'),
+    "evaluator": ("/v1/evaluators", b'{"id":"x","name":"n",%s}'),
 }
 
 
@@ -33,6 +37,7 @@ async def record(make: Make) -> None:
     await make.version("w", id="v")
     await make.invocation(id="inv", version_id="v")
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
+    await make.created("/v1/datasets", id="ds", name="d")
 
 
 def body(kind: str, members: bytes = SENT, number: bytes = b"1") -> bytes:
@@ -40,6 +45,9 @@ def body(kind: str, members: bytes = SENT, number: bytes = b"1") -> bytes:
     members = {
         "action": members.replace(b"metadata", b"error"),
         "node version": members.replace(b"metadata", b"extras"),
+        "dataset version": members.replace(b"metadata", b"snapshot_metadata"),
+        "dataset record": members.replace(b"metadata", b"rubric"),
+        "evaluator": members.replace(b"metadata", b"config"),
     }.get(kind, members)
     text = CREATES[kind][1] % members
     return text % number if b"%s" in text else text
@@ -101,6 +109,10 @@ async def test_ids_made_by_the_service_are_in_the_order_of_time(client: httpx.As
         (f"{nodes}/ni/actions", {"tool": "t"}),
         ("/v1/invocations/inv/messages", {"role": "user"}),
         ("/v1/api-keys", {"name": "k", "scopes": ["*:read"]}),
+        ("/v1/datasets", {"name": "d"}),
+        ("/v1/datasets/ds/versions", {}),
+        ("/v1/datasets/ds/records", {}),
+        ("/v1/evaluators", {"name": "e"}),
     ):
         made = [(await make.created(path, **{**fields, **({"id": None} if n else {})}))["id"] for n in range(2)]
         assert all(map(UUID7, made)), made

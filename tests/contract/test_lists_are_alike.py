@@ -24,6 +24,10 @@ LISTS = {
     "summaries": "/v1/invocations/inv/summaries",
     "messages": "/v1/invocations/inv/messages",
     "actions": "/v1/invocations/inv/nodes/ni/actions",
+    "datasets": "/v1/datasets",
+    "versions of a dataset": "/v1/datasets/w/versions",
+    "records of a dataset": "/v1/datasets/w/records",
+    "evaluators": "/v1/evaluators",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -42,6 +46,11 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.version("w")
     for name in ("inv", "other"):
         await make.invocation(id=name, version_id="v")
+    for name in ("w", "x"):
+        await make.created("/v1/datasets", id=name, name="d")
+        await make.created("/v1/datasets/w/versions", id=name)
+        await make.created("/v1/datasets/w/records", id=name)
+        await make.created("/v1/evaluators", id=name, name="e")
     for name in ("ni", "nj"):
         await make.created(nodes, id=name, node_id="n")
         await make.created(f"{nodes}/ni/actions", tool="t")

@@ -16,6 +16,13 @@ from tests.payloads import PAYLOADS, send
 
 BIG = b'"' + "é\\u0000x€".encode() * 2_000_000 + b'"'
 OK = {200, 201}
+MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth")
+
+
+@pytest.fixture(autouse=True)
+async def dataset(client: httpx.AsyncClient) -> None:
+    """Where the records of the payloads go."""
+    assert (await client.post("/v1/datasets", json={"id": "ds", "name": "d"})).status_code == 201
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Record:
             ("POST", f"{self.path}/messages", b'{"items":[{"id":"m1","role":"r","payload":%b}]}' % payload),
             ("POST", f"{self.node}/end", b'{"output":%b,"status":"completed"}' % payload),
             ("POST", f"{self.path}/end", b'{"status":"completed","output":%b}' % payload),
+            ("POST", "/v1/datasets/ds/records",
+             b'{"id":"%b","workflow_input":%b, "ground_truth" :%b}' % (version, payload, payload)),
         ]  # fmt: skip
 
     def reads(self) -> Mapping[str, tuple[str, ...]]:
@@ -66,6 +75,8 @@ class Record:
             f"{self.node}/actions?include=input,output": ("input", "output"),
             f"{self.path}/messages/m1?include=payload": ("payload",),
             f"{self.path}/messages?include=payload": ("payload",),
+            f"/v1/dataset-records/{self.version}": ("workflow_input", "ground_truth"),
+            "/v1/datasets/ds/records?include=workflow_input,ground_truth": ("workflow_input", "ground_truth"),
         }
 
 
@@ -95,7 +106,7 @@ async def check_reads(client: httpx.AsyncClient, record: Record, payload: bytes)
         assert (await client.get(path)).content == payload
     together = await send(client, "POST", "/v1/batch", batch(*(("GET", path, None) for path in record.reads())))
     assert together.status_code == 200, together.text
-    for member in ("dsl", "input", "output", "fitness", "payload"):
+    for member in MEMBERS:
         wanted = sum(members.count(member) for members in record.reads().values())
         assert shows(together.content, member, payload) == wanted, member
     trace = await client.get(f"{record.path}/trace")
@@ -115,7 +126,7 @@ async def test_every_payload_comes_back_exactly_on_every_path(client: httpx.Asyn
         for method, path, body in record.writes(payload):
             answer = await send(client, method, path, body)
             assert answer.status_code in OK, answer.text
-            for member in ("dsl", "input", "output", "fitness", "payload"):
+            for member in MEMBERS:
                 assert shows(answer.content, member, payload) == 0, "an answer to a write leaves payloads out"
     await check_reads(client, record, payload)
 
@@ -149,7 +160,8 @@ async def test_every_payload_is_in_the_answer_to_its_write_and_in_the_replay_whe
     client: httpx.AsyncClient, name: str
 ) -> None:
     record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
-    members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",)]
+    members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",),
+               ("workflow_input", "ground_truth")]  # fmt: skip
     for place, ((method, path, body), shown) in enumerate(zip(record.writes(payload), members, strict=True)):
         asked = f"{path}?include={','.join(shown)}" if shown else path
         first = await send(client, method, asked, body, **{"idempotency-key": f"k{place}"})

@@ -12,6 +12,7 @@ from app.client import (
     AsyncCairn,
     Cairn,
     ConflictError,
+    DatasetRecordNotFoundError,
     ForbiddenError,
     InvalidInputError,
     Json,
@@ -279,3 +280,30 @@ def test_a_refusal_names_the_fields(cairn: Cairn) -> None:
 def test_nobody_listening_is_unreachable() -> None:
     with Cairn("http://127.0.0.1:9", retry=Retry(attempt_max=1)) as cairn, pytest.raises(UnreachableError):
         cairn.workflows.get("wf_1")
+
+
+def test_datasets_records_and_evaluators(cairn: Cairn) -> None:
+    dataset = cairn.datasets.create(id="ds", name="Questions", owner_id="ann")
+    assert cairn.using(if_match=dataset.etag).datasets.patch("ds", status="ready").status == "ready"
+    cairn.datasets.create_version("ds", id="v1", version_label="1.0")
+    assert cairn.datasets.get_version("ds", "v1").version_label == "1.0"
+    assert [one.id for one in cairn.datasets.versions("ds")] == ["v1"]
+    cairn.dataset_records.record("ds", id="r1", workflow_input=HOSTILE, dataset_version_id="v1")
+    many = cairn.dataset_records.record_many("ds", [{"id": "r2", "ground_truth": HOSTILE}], include=["ground_truth"])
+    assert many[0].ground_truth == HOSTILE
+    assert [one.id for one in cairn.dataset_records.list("ds")] == ["r1", "r2"]
+    assert cairn.dataset_records.get("r1").workflow_input == HOSTILE
+    found = cairn.dataset_records.lookup(["r2", "r1", "r2"])
+    assert [(one.id, one.workflow_input) for one in found] == [("r2", None), ("r1", HOSTILE), ("r2", None)]
+    with pytest.raises(DatasetRecordNotFoundError) as caught:
+        cairn.dataset_records.lookup(["x", "r1", "y"])
+    assert caught.value.missing_ids == ["x", "y"]
+    assert len(cairn.dataset_records.lookup(["x", "r1"], allow_missing=True)) == 1
+    judge = cairn.evaluators.create(name="Judge", config={"model": "m"})
+    assert cairn.evaluators.patch(judge.id, rubric=[1]).rubric == [1]
+    assert [one.id for one in cairn.evaluators.list(q="jud")] == [judge.id]
+    assert cairn.evaluators.get(judge.id).name == "Judge"
+    cairn.evaluators.delete(judge.id)
+    cairn.dataset_records.delete("r2")
+    assert [one.id for one in cairn.datasets.list(owner_id="ann")] == [cairn.datasets.get("ds").id]
+    cairn.datasets.delete("ds")
