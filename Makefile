@@ -40,7 +40,7 @@ awk -v tty=$$tty -v total=$$total \
 @$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
 endef
 
-.PHONY: help run test check lint format types imports bench openapi env lock clean FORCE
+.PHONY: help run test check lint format types imports bench openapi pictures env lock clean FORCE
 
 help: ## Show this list
 	@echo "Usage: make TARGET"
@@ -75,6 +75,9 @@ bench: .venv/installed-dev ## Measure against raw asyncpg and the bare framework
 openapi: .venv/installed-dev ## Refresh docs/openapi.json from the service
 	$(BIN)/cairn openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
+
+pictures: .venv/installed-dev ## Draw the sample pictures of docs/pictures again
+	$(BIN)/python -m tests.pictures.samples
 
 env: .venv/installed ## Refresh .env.example from the settings
 	$(BIN)/cairn settings > .env.example.new

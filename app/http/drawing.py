@@ -1,0 +1,90 @@
+"""Answers as pictures: the same resource, drawn, where the caller asks for `image/svg+xml`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from app.db.database import Answer
+from app.errors import AppError, Unavailable
+from app.http.call import Call
+
+SVG = "image/svg+xml"
+# A picture opened by itself runs nothing and loads nothing, whatever the texts in it say.
+HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
+# One picture is drawn at a time, so that drawing never takes more than one core from the rest.
+WAITING_MAX = 16
+_waiting = 0
+_pencil = ThreadPoolExecutor(1, thread_name_prefix="drawing")
+
+
+class PictureTooLarge(AppError):
+    """There is more than one picture shows legibly; `count` and `count_max` say of what, `detail` what to do."""
+
+    status, code, title = 422, "picture_too_large", "There is too much for one picture"
+
+
+def documented(description: str, example: str) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says of an operation that also draws: for a route's `responses`."""
+    content = {SVG: {"schema": {"type": "string"}, "example": example}}
+    vary = {"Vary": {"description": "`Accept`: JSON, or a picture.", "schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content, "headers": vary}}
+
+
+def wants_picture(call: Call) -> bool:
+    """Whether the caller's `Accept` ranks SVG above JSON: by quality, then by which is named more exactly.
+
+    JSON is the answer where they are even, where neither is accepted, and inside a batch.
+    """
+    if call.batched:
+        return False
+    ranges = [_media_range(part) for part in ",".join(call.headers.getlist("accept")).split(",") if part.strip()]
+    picture = _quality(ranges, "image", "svg+xml")
+    return picture[0] > 0 and picture > _quality(ranges, "application", "json")
+
+
+async def shown(call: Call, answer: Answer, draw: Callable[[bytes], str]) -> Answer | Response:
+    """The answer as it is, or drawn from its JSON in a thread. Raises what `draw` raises, and `Unavailable`."""
+    if not wants_picture(call):
+        return replace(answer, headers={**answer.headers, "Vary": "Accept"})
+    global _waiting  # noqa: PLW0603 - the pencil is the process's, and so is its queue
+    if _waiting >= WAITING_MAX:
+        raise Unavailable("Other pictures are being drawn; ask again in a moment, or for application/json.")
+    _waiting += 1
+    try:
+        loop = asyncio.get_running_loop()
+        picture = await loop.run_in_executor(_pencil, draw, answer.body or b"")
+    finally:
+        _waiting -= 1
+    return Response(picture.encode(), headers=HEADERS, media_type=SVG)
+
+
+def _media_range(text: str) -> tuple[str, str, float]:
+    """A media range's type, subtype and quality; one that is not well-formed has quality 0."""
+    name, *parameters = (part.strip().lower() for part in text.split(";"))
+    kind, _, subtype = name.partition("/")
+    quality = 1.0
+    for parameter in parameters:
+        given, _, value = parameter.partition("=")
+        if given.strip() == "q":
+            try:
+                quality = min(1.0, max(0.0, float(value)))
+            except ValueError:
+                quality = 0.0
+    return kind, subtype, quality
+
+
+def _quality(ranges: list[tuple[str, str, float]], kind: str, subtype: str) -> tuple[float, int]:
+    """The quality that the most exact of the matching ranges gives, and how exact it is: 2, 1 or 0."""
+    matching = [
+        ((kind, subtype) == given[:2], kind == given[0], given[2])
+        for given in ranges
+        if given[:2] in ((kind, subtype), (kind, "*"), ("*", "*"))
+    ]
+    exact, same_kind, quality = max(matching, default=(False, False, 0.0))
+    return quality, int(exact) + int(same_kind)

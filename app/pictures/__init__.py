@@ -1,0 +1,1 @@
+"""Pictures of what is stored: plain values in, SVG text out. Nothing here knows HTTP or SQL."""
