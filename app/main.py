@@ -15,12 +15,14 @@ from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
+from app.costs.routes import routes as cost_routes
 from app.datasets.evaluator_routes import routes as evaluator_routes
 from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
 from app.errors import AppError
+from app.evaluations.routes import routes as evaluation_routes
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
 from app.events.store import Subject
@@ -65,6 +67,7 @@ SUBJECTS = (
     Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
     Subject("dataset", "datasets", ()),
     Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
+    Subject("evaluation", "evaluations", (), parent="invocation_id"),
 )
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow}
@@ -156,7 +159,9 @@ def endpoints() -> list[Endpoint]:
         *dataset_routes,
         *dataset_record_routes,
         *evaluator_routes,
+        *evaluation_routes,
         *trace_routes,
+        *cost_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import app.datasets.tables
 import app.db.tables
+import app.evaluations.tables
 import app.events.tables
 import app.evolution.tables
 import app.http.tables

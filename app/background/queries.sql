@@ -45,6 +45,13 @@ WITH gone AS (DELETE FROM messages AS t USING (
 ) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
 SELECT count(*) AS removed FROM gone
 
+-- name: delete_evaluations
+WITH gone AS (DELETE FROM evaluations AS t USING (
+  SELECT ctid AS place FROM evaluations
+  WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
+
 -- name: delete_actions
 WITH gone AS (DELETE FROM actions AS t USING (
   SELECT ctid AS place FROM actions

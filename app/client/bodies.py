@@ -151,6 +151,7 @@ class InvocationConditions(TypedDict, total=False):
     version_id: str
     run_id: str
     generation_id: str
+    linked_run_id: str
     session_id: str
     parent_invocation_id: str
     status: Texts
@@ -169,6 +170,46 @@ class InvocationConditions(TypedDict, total=False):
     created_after: Instant
     created_before: Instant
     metadata: Mapping[str, Any]
+
+
+class CostFilter(InvocationConditions, total=False):
+    """Which invocations' costs, and how the groups are cut and ordered."""
+
+    limit: int
+    cursor: str
+    sort: Literal["key", "usd_cost"]
+    order: Literal["asc", "desc"]
+    count: Literal["exact"]
+
+
+class LineageFilter(Paging, total=False):
+    """How far a lineage is shown."""
+
+    max_depth: int
+
+
+class EvaluationFields(TypedDict, total=False):
+    """What an evaluator says of an invocation."""
+
+    id: str
+    evaluator_id: str | None
+    score: float | None
+    accuracy: float | None
+    rubric: Any
+    feedback: str | None
+    metadata: Mapping[str, Any]
+
+
+class EvaluationFilter(Paging, total=False):
+    """Which evaluations of an invocation to list."""
+
+    evaluator_id: Texts
+
+
+class FailureFilter(Paging, total=False):
+    """Which failures of an invocation to list."""
+
+    kind: Texts
 
 
 class InvocationFilter(InvocationConditions, Paging, total=False):

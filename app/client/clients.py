@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from app.client.batch import Recorder
+from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.models import Event
@@ -45,6 +46,7 @@ class Surface(Generic[M]):
         self.datasets: Datasets[M] = Datasets(mode)
         self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
         self.evaluators: Evaluators[M] = Evaluators(mode)
+        self.costs: CostReports[M] = CostReports(mode)
 
 
 class Cairn(Surface[SyncTransport]):

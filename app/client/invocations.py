@@ -7,12 +7,16 @@ from typing import Any, TypeVar, Unpack
 
 from app.client.bodies import (
     ActionFields,
+    EvaluationFields,
+    EvaluationFilter,
+    FailureFilter,
     Instant,
     InvocationConditions,
     InvocationEnd,
     InvocationFields,
     InvocationFilter,
     InvocationPatch,
+    LineageFilter,
     MessageFields,
     MessageFilter,
     NodeEnd,
@@ -23,7 +27,16 @@ from app.client.bodies import (
 from app.client.call import Call, Page, items_of, nothing, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import dump
-from app.client.models import Action, Invocation, Message, NodeInvocation, Trace
+from app.client.models import (
+    Action,
+    Evaluation,
+    Failure,
+    Invocation,
+    Message,
+    NodeInvocation,
+    RelatedInvocation,
+    Trace,
+)
 from app.client.record import Record
 
 M = TypeVar("M")
@@ -99,6 +112,26 @@ class Invocations(Resource[M]):
     def trace_metrics(self, invocation_id: str) -> Call[Record]:
         """Duration, cost, bottleneck, cost per node and errors of an invocation."""
         return Call("GET", path("invocations", invocation_id, "trace", "metrics"), one(Record))
+
+    @listing
+    def lineage(self, invocation_id: str, **filters: Unpack[LineageFilter]) -> Call[Page[RelatedInvocation]]:
+        """What started an invocation and what it started, the root first."""
+        return Call("GET", path("invocations", invocation_id, "lineage"), page_of(RelatedInvocation), query(filters))
+
+    @listing
+    def failures(self, invocation_id: str, **filters: Unpack[FailureFilter]) -> Call[Page[Failure]]:
+        """What went wrong in an invocation, in the order of time."""
+        return Call("GET", path("invocations", invocation_id, "failures"), page_of(Failure), query(filters))
+
+    @endpoint
+    def evaluate(self, invocation_id: str, **fields: Unpack[EvaluationFields]) -> Call[Evaluation]:
+        """Record what an evaluator says of an invocation; the same again is a replay."""
+        return Call("POST", path("invocations", invocation_id, "evaluations"), one(Evaluation), body=dump(fields))
+
+    @listing
+    def evaluations(self, invocation_id: str, **filters: Unpack[EvaluationFilter]) -> Call[Page[Evaluation]]:
+        """What evaluators said of an invocation, in the order in which they did."""
+        return Call("GET", path("invocations", invocation_id, "evaluations"), page_of(Evaluation), query(filters))
 
 
 class NodeInvocations(Resource[M]):

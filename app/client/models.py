@@ -152,6 +152,57 @@ class Invocation(Record):
     updated_at: datetime
 
 
+class RelatedInvocation(Invocation):
+    """An invocation of a lineage: `depth` is below 0 for parents, 0 for the one asked about, above 0 for children."""
+
+    depth: int
+
+
+class Evaluation(Record):
+    """What an evaluator said of an invocation."""
+
+    id: str
+    invocation_id: str
+    evaluator_id: str | None
+    score: float | None
+    accuracy: float | None
+    rubric: Any
+    feedback: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+class Failure(Record):
+    """Something that went wrong in an invocation: `kind` is invocation, node, action or message."""
+
+    kind: str
+    id: str
+    node_invocation_id: str | None
+    node_id: str | None
+    failed_at: datetime
+    status: str | None
+    error: Any
+    tool: str | None
+    exit_code: int | None
+    payload: Json | None
+
+
+class Costs(Record):
+    """What a set of invocations, or of node invocations, adds up to; a sum is None where nothing states it."""
+
+    count: int
+    unpriced_count: int
+    usd_cost: Decimal | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+class CostGroup(Costs):
+    """What a group adds up to; `key` is a day, an id or a model, or None for what has none."""
+
+    key: str | None
+
+
 class NodeInvocation(Record):
     """One execution of a node inside an invocation."""
 

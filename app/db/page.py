@@ -44,12 +44,13 @@ class Found:
     items: list[bytes]
     next_cursor: str | None = None
     total: int | None = None
+    beside: bytes = b""
 
     def body(self) -> bytes:
-        """The page as JSON."""
+        """The page as JSON; `beside` is the text of members that stand before the items, each with its comma."""
         total = b"" if self.total is None else b',"total":%d' % self.total
         cursor = json.dumps(self.next_cursor).encode()
-        return b'{"items":' + array(self.items) + b',"next_cursor":' + cursor + total + b"}"
+        return b"{" + self.beside + b'"items":' + array(self.items) + b',"next_cursor":' + cursor + total + b"}"
 
 
 class Listing:
@@ -79,7 +80,7 @@ class Listing:
         """One page of what matches. `given` holds the filters that were named; each must be declared."""
         sort, order = self._order(page)
         digest = self._digest(tenant_id, sort, order, given)
-        key, after_ids, place = _decode(page.cursor, digest, len(self.ids))
+        key, after_ids, place = decoded(page.cursor, digest, len(self.ids))
         statement = self._statement(sort, order, frozenset(given), page.include, place)
         try:
             rows = await reader.rows(
@@ -92,7 +93,7 @@ class Listing:
         shown = rows[: page.limit]
         following = None
         if len(rows) > page.limit:
-            following = _encode(digest, shown[-1]["key"], shown[-1]["ids"])
+            following = encoded(digest, shown[-1]["key"], shown[-1]["ids"])
         total = await self._total(reader, tenant_id, given) if page.count else None
         return Found([row["body"] for row in shown], following, total)
 
@@ -101,7 +102,7 @@ class Listing:
 
         The row has `id` and, as text, the sort's `key`.
         """
-        return _encode(self._digest(tenant_id, *self.default, given), row["key"], [row["id"]])
+        return encoded(self._digest(tenant_id, *self.default, given), row["key"], [row["id"]])
 
     def _order(self, page: Page) -> tuple[str, str]:
         sort, order = page.sort or self.default[0], page.order
@@ -112,8 +113,7 @@ class Listing:
         return sort, order or (self.default[1] if sort == self.default[0] else "asc")
 
     def _digest(self, tenant_id: str, sort: str, order: str, given: Mapping[str, Any]) -> str:
-        parts = [self.name, tenant_id, sort, order, sorted((name, str(value)) for name, value in given.items())]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return digest_of_list(self.name, tenant_id, sort, order, given)
 
     async def _total(self, reader: Reader, tenant_id: str, given: Mapping[str, Any]) -> int:
         where = self.where(given)
@@ -169,12 +169,19 @@ class Listing:
         )
 
 
-def _encode(digest: str, key: str | None, ids: Sequence[str]) -> str:
+def digest_of_list(name: str, tenant_id: str, sort: str, order: str, given: Mapping[str, Any]) -> str:
+    """What a cursor carries, so that it goes on in its own list, order and filter only."""
+    parts = [name, tenant_id, sort, order, sorted((name, str(value)) for name, value in given.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def encoded(digest: str, key: str | None, ids: Sequence[str]) -> str:
+    """The cursor that stands after a row with this sort key and these ids."""
     text = json.dumps([digest, key, *ids], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str | None, digest: str, width: int) -> tuple[str | None, dict[str, str | None], str]:
+def decoded(cursor: str | None, digest: str, width: int) -> tuple[str | None, dict[str, str | None], str]:
     """Key, ids and place (`start`, `key`, `null`) of a cursor. Raises `BadCursor` for one of another list."""
     if cursor is None:
         return None, {f"after_id_{place}": None for place in range(width)}, "start"

@@ -68,18 +68,7 @@ async def page(
 
     `if_empty` is awaited where there is nothing to show; it raises where what the list belongs to is not there.
     """
-    settings = call.ground.settings
-    limit = query.limit or settings.page_limit_default
-    if limit > settings.page_limit_max:
-        raise invalid("limit", f"must be at most {settings.page_limit_max}")
-    wanted = Page(
-        limit=limit,
-        cursor=query.cursor,
-        sort=query.sort,
-        order=query.order,
-        include=listing.shape.included(getattr(query, "include", None)),
-        count=query.count == "exact",
-    )
+    wanted = asked(call, query, listing.shape.included(getattr(query, "include", None)))
     filters = query.filters() if given is None else given
     tenant_id = "" if listing.of_all else call.tenant_id
     if wanted.count and not call.batched:
@@ -89,6 +78,20 @@ async def page(
         found = await listing.page(call.reader, tenant_id, wanted, filters)
     if not found.items and if_empty is not None:
         await if_empty()
+    return answered(call, found)
+
+
+def asked(call: Call, query: ListQuery, include: frozenset[str] = frozenset()) -> Page:
+    """The page that a query asks for. Raises `InvalidInput` for one that is too large."""
+    settings = call.ground.settings
+    limit = query.limit or settings.page_limit_default
+    if limit > settings.page_limit_max:
+        raise invalid("limit", f"must be at most {settings.page_limit_max}")
+    return Page(limit, query.cursor, query.sort, query.order, include, query.count == "exact")
+
+
+def answered(call: Call, found: Found) -> Answer:
+    """A page as an answer, with its `Link` to the next."""
     return Answer(200, found.body(), headers=_link(call, found))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.db.database import Answer, Reader
 from app.db.page import Listing, Sort
+from app.db.shape import Shape
 from app.db.sql import Statement
 from app.errors import MalformedRequest, invalid
 from app.http.cutting import read_payload
@@ -24,6 +25,14 @@ _TIMES = {
     for name in ("started", "ended", "created")
     for side, sign in (("after", ">="), ("before", "<"))
 }
+# The run that an invocation names, or else that of its generation, or else that of its version's generation: each is
+# counted once, whichever way it is reached. The lists of ids are read once, and each of the three ways has its index.
+_OF_RUN = """(t.run_id = :linked_run_id OR t.run_id IS NULL AND (
+  t.generation_id = ANY (ARRAY(SELECT g.id FROM generations AS g
+    WHERE g.tenant_id = :tenant_id AND g.run_id = :linked_run_id))
+  OR t.generation_id IS NULL AND t.version_id = ANY (ARRAY(SELECT v.id FROM generations AS g
+    JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.generation_id = g.id
+    WHERE g.tenant_id = :tenant_id AND g.run_id = :linked_run_id))))"""
 _LINKS = ("workflow_id", "version_id", "run_id", "generation_id", "session_id", "parent_invocation_id")
 
 INVOCATIONS = Listing(
@@ -44,12 +53,52 @@ INVOCATIONS = Listing(
         **{name: f"t.{name} = :{name}" for name in _LINKS},
         **_RANGES,
         **_TIMES,
+        "linked_run_id": _OF_RUN,
         "one_status": "t.status = :one_status",
         "status": "t.status = ANY (CAST(:status AS text[]))",
         "has_fitness_score": "(t.fitness_score IS NOT NULL) = :has_fitness_score",
         "has_accuracy": "(t.accuracy IS NOT NULL) = :has_accuracy",
         "metadata": "t.metadata @> CAST(:metadata AS jsonb)",
     },
+)
+
+# Each invocation has one parent, so the way up is a chain and what is below is a tree; only a circle of parents could
+# lead back. The way up is walked as far as it has invocations, each counted once; the way down stops at the start,
+# which is the one place where a circle closes. Each row is looked up by its key, whatever the planner guesses.
+_LINEAGE = """(WITH RECURSIVE reached AS (
+  SELECT i.id, i.parent_invocation_id FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = :start
+  UNION
+  SELECT p.id, p.parent_invocation_id FROM reached AS r
+  JOIN invocations AS p ON p.tenant_id = :tenant_id AND p.id = r.parent_invocation_id
+), above AS (
+  SELECT i.id, i.parent_invocation_id, CAST(0 AS bigint) AS depth FROM invocations AS i
+  WHERE i.tenant_id = :tenant_id AND i.id = :start
+  UNION ALL
+  SELECT p.id, p.parent_invocation_id, a.depth - 1 FROM above AS a
+  JOIN invocations AS p ON p.tenant_id = :tenant_id AND p.id = a.parent_invocation_id
+  WHERE -a.depth < LEAST((SELECT count(*) - 1 FROM reached), CAST(:max_depth AS bigint))
+), below AS (
+  SELECT a.id, a.depth FROM above AS a WHERE a.depth = 0
+  UNION ALL
+  SELECT c.id, b.depth + 1 FROM below AS b
+  JOIN invocations AS c ON c.tenant_id = :tenant_id AND c.parent_invocation_id = b.id AND c.id <> :start
+  WHERE CAST(:max_depth AS bigint) IS NULL OR b.depth < CAST(:max_depth AS bigint)
+), related AS (
+  SELECT a.id, a.depth FROM above AS a
+  UNION ALL
+  SELECT b.id, b.depth FROM below AS b WHERE b.id NOT IN (SELECT a.id FROM above AS a)
+)
+SELECT i.*, r.depth FROM related AS r CROSS JOIN LATERAL (
+  SELECT * FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = r.id LIMIT 1
+) AS i) AS t"""
+LINEAGE = Listing(
+    "lineage",
+    _LINEAGE,
+    Shape(*INVOCATION.columns, "depth"),
+    sorts={"depth": Sort("{t}.depth", "bigint")},
+    default=("depth", "asc"),
+    # Both are said where the rows are found.
+    filters={"start": "CAST(:start AS text) IS NOT NULL", "max_depth": "true"},
 )
 
 _PERCENTILES = "percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY {column})"

@@ -26,6 +26,8 @@ from app.invocations.schemas import (
     InvocationList,
     InvocationPage,
     InvocationSummary,
+    LineagePage,
+    LineageQuery,
     NewInvocation,
     Start,
 )
@@ -76,6 +78,27 @@ async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) ->
     return await store.get(call.reader, call.tenant_id, invocation_id, store.INVOCATION.shown(query.include))
 
 
+@routes.get(
+    "/v1/invocations/{invocation_id}/lineage",
+    scope="invocations:read",
+    response_model=LineagePage,
+    errors=(InvocationNotFound,),
+)
+async def get_invocation_lineage(call: Call, invocation_id: str, query: LineageQuery) -> Answer:
+    """What started an invocation and what it started, the root first: parents up to it, itself, children down.
+
+    `depth` is below 0 for its parents, 0 for itself, above 0 for what descends from it. Each invocation comes once,
+    also where parents form a circle; there the way up counts.
+    """
+    return await page(
+        call,
+        listing.LINEAGE,
+        query,
+        {"start": invocation_id, "max_depth": query.max_depth},
+        if_empty=lambda: store.require(call.reader, call.tenant_id, invocation_id),
+    )
+
+
 @routes.patch(
     "/v1/invocations/{invocation_id}",
     scope="invocations:write",
@@ -96,7 +119,7 @@ async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery,
     errors=(InvocationNotFound, InvocationNotEnded),
 )
 async def delete_invocation(call: Call, invocation_id: str) -> Answer:
-    """Delete an ended invocation with its nodes, actions and messages."""
+    """Delete an ended invocation with its nodes, actions, messages and evaluations."""
     return await store.delete(call.writer, call.tenant_id, invocation_id, call.if_match)
 
 

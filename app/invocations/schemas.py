@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.http.fields import (
+    INTEGER_MAX,
     Body,
     Id,
     Instant,
@@ -106,6 +107,11 @@ class InvocationFilter(Query):
     version_id: str | None = None
     run_id: str | None = None
     generation_id: str | None = None
+    linked_run_id: str | None = Field(
+        None,
+        description="Of this run by any link: by their own `run_id`, or else by their generation, or else by their"
+        " version's generation.",
+    )
     session_id: str | None = None
     parent_invocation_id: str | None = None
     status: list[Status] | None = None
@@ -134,6 +140,15 @@ class InvocationFilter(Query):
         ]
         | None
     ) = None
+
+
+class LineageQuery(IncludingListQuery):
+    """How far the lineage of an invocation is shown."""
+
+    max_depth: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = Field(
+        None, description="Steps up and steps down; all of them unless given."
+    )
+    sort: Literal["depth"] | None = None
 
 
 class InvocationList(InvocationFilter, IncludingListQuery):
@@ -181,6 +196,16 @@ class Invocation(BaseModel):
 
 class InvocationPage(PageOf[Invocation]):
     """A page of invocations."""
+
+
+class RelatedInvocation(Invocation):
+    """An invocation of a lineage."""
+
+    depth: int = Field(description="Below 0: so many steps up; 0: the invocation itself; above 0: so many steps down.")
+
+
+class LineagePage(PageOf[RelatedInvocation]):
+    """A page of a lineage."""
 
 
 class Percentiles(BaseModel):

@@ -57,7 +57,7 @@ WITH runs AS MATERIALIZED (
   FROM runs AS r GROUP BY r.node_id ORDER BY min(r.started_at), r.node_id LIMIT CAST(:limit AS bigint)
 ), calls AS (
   SELECT a.tool, count(*) AS calls,
-    count(*) FILTER (WHERE a.error IS NOT NULL OR a.exit_code <> 0 OR a.status IN ('failed', 'error')) AS failed_calls,
+    count(*) FILTER (WHERE {{failed_call}}) AS failed_calls,
     trim_scale(sum(a.duration_ms)) AS duration_ms
   FROM actions AS a WHERE a.tenant_id = :tenant_id AND a.invocation_id = :invocation_id
   GROUP BY a.tool ORDER BY count(*) DESC, a.tool LIMIT CAST(:limit AS bigint)
@@ -67,15 +67,29 @@ WITH runs AS MATERIALIZED (
 ), bottleneck AS (
   SELECT r.id AS node_invocation_id, r.node_id, trim_scale(r.seconds) AS duration_seconds FROM runs AS r
   WHERE r.seconds IS NOT NULL ORDER BY r.seconds DESC, r.started_at, r.id LIMIT 1
+), costs AS (
+  SELECT r.node_id, trim_scale(sum(r.usd_cost)) AS usd_cost FROM runs AS r WHERE r.usd_cost IS NOT NULL
+  GROUP BY r.node_id
+), flow AS (
+  SELECT m.from_node_id, m.to_node_id, count(*) AS messages FROM messages AS m
+  WHERE m.tenant_id = :tenant_id AND m.invocation_id = :invocation_id
+  GROUP BY m.from_node_id, m.to_node_id ORDER BY min(m.seq), min(m.id) LIMIT CAST(:limit AS bigint)
 )
 SELECT (SELECT row_to_json(shown) FROM (SELECT
   i.id AS invocation_id, i.status, trim_scale({{seconds_of_invocation}}) AS duration_seconds,
   trim_scale(COALESCE(i.usd_cost, (SELECT sum(r.usd_cost) FROM runs AS r))) AS usd_cost,
   (SELECT count(*) FROM runs) AS node_invocation_count,
+  (SELECT count(*) FROM runs AS r WHERE r.status = 'completed') AS completed_count,
+  (SELECT count(*) FROM runs AS r WHERE r.status = 'failed') AS failed_count,
   (SELECT count(*) FROM messages AS m WHERE m.tenant_id = i.tenant_id AND m.invocation_id = i.id) AS message_count,
+  (SELECT count(*) FROM messages AS m WHERE m.tenant_id = i.tenant_id AND m.invocation_id = i.id
+    AND m.role = 'error') AS error_message_count,
   (SELECT row_to_json(b) FROM bottleneck AS b) AS bottleneck,
+  (SELECT row_to_json(c) FROM costs AS c ORDER BY c.usd_cost DESC, c.node_id LIMIT 1) AS dearest_node,
+  (SELECT trim_scale(avg(c.usd_cost)) FROM costs AS c) AS avg_usd_cost_per_node,
   (SELECT COALESCE(json_agg(n), '[]') FROM nodes AS n) AS nodes,
   (SELECT COALESCE(json_agg(c), '[]') FROM calls AS c) AS tools,
+  (SELECT COALESCE(json_agg(f), '[]') FROM flow AS f) AS flow,
   (SELECT count(*) FROM runs AS r WHERE r.status = 'failed' OR r.error IS NOT NULL) AS error_count,
   (SELECT COALESCE(json_agg(f), '[]') FROM failures AS f) AS errors,
   i.error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from app.http.fields import Query
+from app.http.paging import IncludingListQuery, PageOf
 from app.invocations.schemas import Invocation
 from app.messages.schemas import Message
 from app.nodes.schemas import Action, NodeInvocation
@@ -89,18 +91,70 @@ class NodeFailure(BaseModel):
     error: Any
 
 
+class NodeCost(BaseModel):
+    """What all runs of one node cost."""
+
+    node_id: str
+    usd_cost: float
+
+
+class Flow(BaseModel):
+    """How many messages went from one node to another."""
+
+    from_node_id: str | None
+    to_node_id: str | None
+    messages: int
+
+
 class TraceMetrics(BaseModel):
-    """What an invocation took, cost and failed at. At most 1,000 nodes, tools and errors are listed."""
+    """What an invocation took, cost and failed at. At most 1,000 nodes, tools, flows and errors are listed."""
 
     invocation_id: str
     status: str
     duration_seconds: float | None
     usd_cost: float | None = Field(description="The invocation's own cost; where it states none, the sum of its nodes.")
     node_invocation_count: int
+    completed_count: int = Field(description="Node invocations that completed.")
+    failed_count: int = Field(description="Node invocations that failed.")
     message_count: int
+    error_message_count: int = Field(description="Messages of the role `error`.")
     bottleneck: Bottleneck | None
+    dearest_node: NodeCost | None
+    avg_usd_cost_per_node: float | None = Field(description="Over the nodes of which any run states a cost.")
     nodes: list[NodeMetrics]
     tools: list[ToolMetrics]
+    flow: list[Flow] = Field(description="In the order of the first message.")
     error_count: int
     errors: list[NodeFailure]
     error: Any
+
+
+Kind = Literal["invocation", "node", "action", "message"]
+
+
+class FailureList(IncludingListQuery):
+    """Filters of the list of failures; its order is that of their time."""
+
+    kind: list[Kind] | None = None
+    sort: Literal["failed_at"] | None = None
+
+
+class Failure(BaseModel):
+    """Something that went wrong in an invocation."""
+
+    kind: Kind
+    id: str
+    node_invocation_id: str | None = Field(description="The node invocation it belongs to; of a message, its origin.")
+    node_id: str | None
+    failed_at: datetime = Field(
+        description="The end of an invocation or node, the start of an action, the recording of a message."
+    )
+    status: str | None
+    error: Any
+    tool: str | None
+    exit_code: int | None
+    payload: Any = Field(None, description="Of a message, where `include` names it.")
+
+
+class FailurePage(PageOf[Failure]):
+    """A page of failures."""

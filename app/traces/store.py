@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from app.db.database import Answer, Reader
-from app.db.shape import array
+from app.db.page import Listing, Sort
+from app.db.shape import Shape, array, instant, verbatim
 from app.db.sql import load
 from app.invocations.errors import InvocationNotFound
 from app.invocations.store import INVOCATION
@@ -27,6 +28,10 @@ def _bytes(column: str) -> str:
     )
 
 
+# An action states its failure in one of these ways.
+_FAILED_CALL = "(a.error IS NOT NULL OR a.exit_code <> 0 OR a.status IN ('failed', 'error'))"
+
+
 def _seconds(alias: str) -> str:
     return f"EXTRACT(epoch FROM {alias}.ended_at - {alias}.started_at)"
 
@@ -39,11 +44,55 @@ _SQL = load(
     node_version=NODE_VERSION.json("v"),
     action=ACTION.json("a", ACTION.verbatim),
     message=MESSAGE.json("m", MESSAGE.verbatim),
+    failed_call=_FAILED_CALL,
     output_bytes=_bytes("output"),
     action_bytes=f"{_bytes('a.input')} + {_bytes('a.output')}",
     payload_bytes=_bytes("payload"),
     seconds_of_node=_seconds("n"),
     seconds_of_invocation=_seconds("i"),
+)
+
+
+# What went wrong, of four kinds; ids are unique within a kind and the node invocation that they belong to.
+_FAILURES = f"""(
+  SELECT i.tenant_id, i.id AS invocation_id, 'invocation' AS kind, i.id, NULL AS node_invocation_id, NULL AS node_id,
+    COALESCE(i.ended_at, i.updated_at) AS failed_at, i.status, i.error, NULL AS tool, CAST(NULL AS bigint) AS exit_code,
+    CAST(NULL AS json) AS payload
+  FROM invocations AS i WHERE i.status = 'failed' OR i.error IS NOT NULL
+  UNION ALL
+  SELECT n.tenant_id, n.invocation_id, 'node', n.id, n.id, n.node_id, COALESCE(n.ended_at, n.started_at), n.status,
+    n.error, NULL, NULL, NULL
+  FROM node_invocations AS n WHERE n.status = 'failed' OR n.error IS NOT NULL
+  UNION ALL
+  SELECT a.tenant_id, a.invocation_id, 'action', a.id, a.node_invocation_id, n.node_id,
+    COALESCE(a.started_at, a.created_at), a.status, a.error, a.tool, a.exit_code, NULL
+  FROM actions AS a JOIN node_invocations AS n
+    ON n.tenant_id = a.tenant_id AND n.invocation_id = a.invocation_id AND n.id = a.node_invocation_id
+  WHERE {_FAILED_CALL}
+  UNION ALL
+  SELECT m.tenant_id, m.invocation_id, 'message', m.id, m.origin_node_invocation_id, m.from_node_id, m.created_at,
+    NULL, NULL, NULL, NULL, m.payload
+  FROM messages AS m WHERE m.role = 'error'
+) AS t"""
+FAILURES = Listing(
+    "failures",
+    _FAILURES,
+    Shape(
+        "kind",
+        "id",
+        "node_invocation_id",
+        "node_id",
+        instant("failed_at"),
+        "status",
+        "error",
+        "tool",
+        "exit_code",
+        verbatim("payload"),
+    ),
+    sorts={"failed_at": Sort("{t}.failed_at", "timestamptz")},
+    default=("failed_at", "asc"),
+    filters={"invocation_id": "t.invocation_id = :invocation_id", "kind": "t.kind = ANY (:kind)"},
+    ids=('t.kind COLLATE "C"', "COALESCE(t.node_invocation_id, '') COLLATE \"C\"", "t.id"),
 )
 
 

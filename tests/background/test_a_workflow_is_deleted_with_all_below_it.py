@@ -23,7 +23,16 @@ LAPSE = Statement(
     "UPDATE jobs SET lease_expires_at = clock_timestamp() - interval '1 second'"
     " WHERE tenant_id = :t AND state = 'running'"
 )
-TABLES = ("messages", "actions", "node_invocations", "invocations", "node_versions", "node_memories", "versions")
+TABLES = (
+    "messages",
+    "evaluations",
+    "actions",
+    "node_invocations",
+    "invocations",
+    "node_versions",
+    "node_memories",
+    "versions",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +60,7 @@ async def record(make: Make, workflow_id: str) -> None:
         path = f"/v1/invocations/{above}"
         await make.created(f"{path}/nodes", id="n1", node_id="n")
         await make.created(f"{path}/nodes/n1/actions", id="a1", tool="ls", input={})
+        await make.created(f"{path}/evaluations", id="e1", score=n)
         await make.created(f"{path}/messages", items=[{"id": f"m{i}", "role": "user", "payload": n} for i in range(4)])
 
 
@@ -88,8 +98,8 @@ async def test_all_below_goes_and_nothing_beside(service: Service, client: httpx
     done = await job(client, path)
     assert (done["state"], done["error"], done["progress"]) == ("completed", None, {"done": 11, "total": 11})
     assert done["counts"] == {
-        "messages": 20, "actions": 5, "node_invocations": 5, "invocations": 5, "versions": 5, "node_versions": 5,
-        "node_memories": 4, "version_io": 0, "workflows": 1,
+        "messages": 20, "evaluations": 5, "actions": 5, "node_invocations": 5, "invocations": 5, "versions": 5,
+        "node_versions": 5, "node_memories": 4, "version_io": 0, "workflows": 1,
     }  # fmt: skip
     assert await rows_of(service, tenant) == before
     assert (await client.get("/v1/workflows/w")).status_code == 404

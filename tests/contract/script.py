@@ -99,6 +99,9 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/messages", "gone", query="?include=payload"),
     Line("GET /v1/invocations/{invocation_id}/messages/{message_id}", "gone"),
     Line("PATCH /v1/invocations/{invocation_id}/messages/{message_id}", "gone", {"target_node_invocation_id": "ni"}),
+    Line("GET /v1/invocations/{invocation_id}/lineage", "gone", query="?include=input"),
+    Line("POST /v1/invocations/{invocation_id}/evaluations", "gone", {"id": "made", "feedback": SECRET}),
+    Line("GET /v1/invocations/{invocation_id}/evaluations", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
     Line("POST /v1/datasets", "own", {"id": "made", "name": SECRET}),
@@ -119,6 +122,8 @@ SCRIPT = [
     Line("GET /v1/evaluators/{evaluator_id}", "gone"),
     Line("PATCH /v1/evaluators/{evaluator_id}", "gone", {"config": {"of": SECRET}}),
     Line("DELETE /v1/evaluators/{evaluator_id}", "gone", ids={"evaluator_id": "unused"}),
+    Line("GET /v1/invocations/{invocation_id}/failures", "gone", query="?include=payload"),
+    Line("GET /v1/costs", "list", query="?group_by=workflow"),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
     Line("GET /v1/jobs", "list"),
@@ -164,6 +169,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/datasets/d/versions", {"id": "dv", "name": SECRET})
     records = [{"id": name, "workflow_input": SECRET, "ground_truth": {"of": SECRET}} for name in ("r", "unused")]
     await made("POST", "/v1/datasets/d/records", {"items": records})
+    await made("POST", "/v1/invocations/i/messages", {"id": "wrong", "role": "error", "payload": SECRET})
+    await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")

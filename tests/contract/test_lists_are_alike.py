@@ -28,6 +28,10 @@ LISTS = {
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
     "evaluators": "/v1/evaluators",
+    "lineage": "/v1/invocations/inv/lineage",
+    "evaluations": "/v1/invocations/inv/evaluations",
+    "failures": "/v1/invocations/inv/failures",
+    "costs": "/v1/costs",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -51,10 +55,13 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/datasets/w/versions", id=name)
         await make.created("/v1/datasets/w/records", id=name)
         await make.created("/v1/evaluators", id=name, name="e")
+    # Its day is not known; and it is a child.
+    await make.invocation(id="waiting", version_id="v", status="queued", parent_invocation_id="inv")
     for name in ("ni", "nj"):
         await make.created(nodes, id=name, node_id="n")
         await make.created(f"{nodes}/ni/actions", tool="t")
-        await make.created("/v1/invocations/inv/messages", role="user")
+        await make.created("/v1/invocations/inv/messages", role="error")
+        await make.created("/v1/invocations/inv/evaluations", score=1)
         await make.created("/v1/api-keys", name=name, scopes=["*:read"])
         await make.workflow(id=name)
         job = (await client.delete(f"/v1/workflows/{name}?cascade=true")).headers["location"]

@@ -69,6 +69,7 @@ class Record:
             "/v1/versions/latest?include=dsl": ("dsl",),
             f"{self.path}?include=input,output,fitness": ("input", "output", "fitness"),
             f"/v1/invocations?include=fitness,input,output&version_id={self.version}": ("input", "output", "fitness"),
+            f"{self.path}/lineage?include=input,output,fitness": ("input", "output", "fitness"),
             f"{self.node}?include=output": ("output",),
             f"{self.path}/nodes?include=output": ("output",),
             f"/v1/node-invocations?include=output&version_id={self.version}": ("output",),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from app.db.page import Listing
+from app.db.sql import Statement
 from app.main import endpoints
 
 
@@ -19,8 +20,9 @@ async def test_every_text_of_every_cursor_has_the_collation_c(clone: Callable[[]
     for listing in listings:
         sorts = [sort.sql.replace("{t}", "t") for sort in listing.sorts.values() if sort.type == "text"]
         for expression in {*sorts, *listing.ids}:
-            collation = await connection.fetchval(
+            asked = Statement(
                 f"SELECT pg_collation_for({expression}) FROM (SELECT 1) AS one LEFT JOIN {listing.source} ON true"
             )
+            collation = await connection.fetchval(asked.text, *(None for _ in asked.parameters))
             assert collation == '"C"', (listing.name, expression)
     await connection.close()

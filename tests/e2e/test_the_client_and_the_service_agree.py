@@ -307,3 +307,27 @@ def test_datasets_records_and_evaluators(cairn: Cairn) -> None:
     cairn.dataset_records.delete("r2")
     assert [one.id for one in cairn.datasets.list(owner_id="ann")] == [cairn.datasets.get("ds").id]
     cairn.datasets.delete("ds")
+
+
+async def test_relatives_failures_evaluations_and_costs_in_both_modes(served: Served, cairn: Cairn) -> None:
+    of = version(cairn)
+    cairn.invocations.create(id="up", version_id=of, usd_cost=Decimal("0.000000000000000001"))
+    cairn.invocations.create(id="down", version_id=of, parent_invocation_id="up", usd_cost=Decimal("12345678901234567"))
+    cairn.node_invocations.start(
+        "down", id="n1", node_id="plan", status="failed", error={"message": "no"}, input_tokens=7
+    )
+    cairn.messages.record("down", id="m1", role="error", payload=HOSTILE)
+    assert [(one.id, one.depth) for one in cairn.invocations.lineage("down", limit=1)] == [("up", -1), ("down", 0)]
+    assert [one.id for one in cairn.invocations.lineage("up", max_depth=0)] == ["up"]
+    node, message = list(cairn.invocations.failures("down", include=["payload"]))
+    assert (node.kind, node.error, message.payload) == ("node", {"message": "no"}, HOSTILE)
+    async with AsyncCairn(served.url, key=served.key) as other:
+        said = await other.invocations.evaluate("down", id="e1", score=0.5, rubric=["clear"], feedback="fine")
+        assert (said.score, said.rubric) == (0.5, ["clear"])
+        assert [one.id async for one in other.invocations.evaluations("down")] == ["e1"]
+        assert [one.key async for one in other.costs.list("model", version_id=of)] == [None]
+    totals = cairn.costs.totals(version_id=of)
+    total = Decimal("12345678901234567.000000000000000001")
+    assert (totals.usd_cost, totals.count, totals.input_tokens) == (total, 2, 7)
+    groups = cairn.costs.list("workflow", version_id=of, sort="usd_cost")
+    assert [(group.key, group.usd_cost) for group in groups] == [("wf_1", total)]

@@ -187,7 +187,9 @@ async def test_metrics_say_what_was_slow_dear_and_wrong(client: httpx.AsyncClien
         {"tool": "read", "status": "failed"},
     ]
     await client.post(f"{PATH}/nodes/n0/actions", json={"items": calls})
-    await client.post(f"{PATH}/messages", json={"items": [{"role": "r"}] * 3})
+    sent = [("a", "b", "r"), ("b", "a", "error"), ("a", "b", "r"), (None, "a", "r")]
+    messages = [{"role": role, "from_node_id": from_, "to_node_id": to} for from_, to, role in sent]
+    await client.post(f"{PATH}/messages", json={"items": messages})
     answer = await client.get(f"{PATH}/trace/metrics")
     assert answer.status_code == 200, answer.text
     assert b'"usd_cost":0.6,' in answer.content
@@ -197,8 +199,13 @@ async def test_metrics_say_what_was_slow_dear_and_wrong(client: httpx.AsyncClien
         "duration_seconds": None,
         "usd_cost": 0.6,
         "node_invocation_count": 5,
-        "message_count": 3,
+        "completed_count": 3,
+        "failed_count": 1,
+        "message_count": 4,
+        "error_message_count": 1,
         "bottleneck": {"node_invocation_id": "n1", "node_id": "b", "duration_seconds": 5.5},
+        "dearest_node": {"node_id": "a", "usd_cost": 0.4},
+        "avg_usd_cost_per_node": 0.3,
         "nodes": [
             {
                 "node_id": "a", "runs": 2, "failed_runs": 0, "duration_seconds": 6, "usd_cost": 0.4,
@@ -212,6 +219,11 @@ async def test_metrics_say_what_was_slow_dear_and_wrong(client: httpx.AsyncClien
         "tools": [
             {"tool": "search", "calls": 2, "failed_calls": 1, "duration_ms": 14.5},
             {"tool": "read", "calls": 1, "failed_calls": 1, "duration_ms": None},
+        ],
+        "flow": [
+            {"from_node_id": "a", "to_node_id": "b", "messages": 2},
+            {"from_node_id": "b", "to_node_id": "a", "messages": 1},
+            {"from_node_id": None, "to_node_id": "a", "messages": 1},
         ],
         "error_count": 1,
         "errors": [{"node_invocation_id": "bad", "node_id": "b", "error": {"message": "no"}}],

@@ -1,0 +1,33 @@
+"""Calls about what invocations cost."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar, Unpack
+
+from app.client.bodies import CostFilter, InvocationConditions
+from app.client.call import Call, Page, page_of, path, query
+from app.client.endpoint import Resource, endpoint, listing
+from app.client.models import CostGroup, Costs
+from app.client.record import Record
+from app.client.reply import Reply
+
+M = TypeVar("M")
+GroupBy = Literal["day", "workflow", "version", "node", "model", "run", "generation"]
+
+
+class CostReports(Resource[M]):
+    """Exact sums over invocations and their nodes; the conditions are those of the list of invocations."""
+
+    @listing
+    def list(self, group_by: GroupBy, **filters: Unpack[CostFilter]) -> Call[Page[CostGroup]]:
+        """What each group adds up to, by key unless `sort` is usd_cost."""
+        return Call("GET", path("costs"), page_of(CostGroup), query({"group_by": group_by, **filters}))
+
+    @endpoint
+    def totals(self, group_by: GroupBy = "workflow", **conditions: Unpack[InvocationConditions]) -> Call[Costs]:
+        """What all groups add up to."""
+        return Call("GET", path("costs"), _totals, query({"group_by": group_by, "limit": 1, **conditions}))
+
+
+def _totals(reply: Reply) -> Costs:
+    return Costs(Record(reply.body).raw("totals").data, reply)

@@ -1,0 +1,1 @@
+"""What evaluators said of invocations."""
