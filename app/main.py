@@ -26,6 +26,8 @@ from app.evaluations.routes import routes as evaluation_routes
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
 from app.events.store import Subject
+from app.evolution.generation_routes import routes as generation_routes
+from app.evolution.routes import routes as evolution_routes
 from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
@@ -68,6 +70,8 @@ SUBJECTS = (
     Subject("dataset", "datasets", ()),
     Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), parent="invocation_id"),
+    Subject("evolution_run", "evolution_runs", ()),
+    Subject("generation", "generations", ()),
 )
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow}
@@ -162,6 +166,8 @@ def endpoints() -> list[Endpoint]:
         *evaluation_routes,
         *trace_routes,
         *cost_routes,
+        *evolution_routes,
+        *generation_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

@@ -14,6 +14,7 @@ import httpx
 from app.client.batch import Recorder
 from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
+from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.models import Event
 from app.client.operations import ApiKeys, EventFilter, Events, Jobs, Service, Tenants
@@ -47,6 +48,8 @@ class Surface(Generic[M]):
         self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
         self.evaluators: Evaluators[M] = Evaluators(mode)
         self.costs: CostReports[M] = CostReports(mode)
+        self.evolution_runs: EvolutionRuns[M] = EvolutionRuns(mode)
+        self.generations: Generations[M] = Generations(mode)
 
 
 class Cairn(Surface[SyncTransport]):

@@ -281,3 +281,69 @@ class Trace(Record):
     nodes: list[TraceNode]
     messages: list[Message]
     more: TraceRest | None
+
+
+class EvolutionRun(Record):
+    """A search over versions. What is derived (`duration` and below) is in reads only, not in answers to writes."""
+
+    id: str
+    goal_text: str | None
+    config: dict[str, Any]
+    status: str
+    evolution_type: str | None
+    notes: str | None
+    owner_id: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    heartbeat_at: datetime | None
+    duration: float | None
+    generation_count: int | None
+    invocation_count: int | None
+    successful_invocation_count: int | None
+    total_cost: Decimal | None
+    accuracy_delta: float | None
+
+
+class GenerationStats(Record):
+    """What an engine measured of a generation."""
+
+    best_fitness: float | None
+    worst_fitness: float | None
+    avg_fitness: float | None
+    fitness_std_dev: float | None
+    evaluation_cost: Decimal | None
+    evaluations_per_hour: float | None
+    improvement_rate: float | None
+
+
+class Generation(Record):
+    """One step of a run. What is derived (`member_count` and below) is in reads only, not in answers to writes."""
+
+    id: str
+    run_id: str
+    number: int
+    started_at: datetime
+    ended_at: datetime | None
+    best_version_id: str | None
+    comment: str | None
+    feedback: str | None
+    stats: GenerationStats
+    member_count: int | None
+    fitness: dict[str, Any] | None
+    invocation_count: int | None
+    successful_invocation_count: int | None
+
+
+class Member(Record):
+    """A version that was in a generation."""
+
+    version_id: str
+    rank: int | None
+    fitness: float | None
+
+
+class LastCompleted(Generation):
+    """What a run needs to resume; `checkpoint` is null text where none was written."""
+
+    members: list[Member]
+    checkpoint: Json | None

@@ -48,9 +48,13 @@ def instant_sql(expression: str) -> str:
 
 
 class Shape:
-    """The members of a resource, in the order in which they are shown."""
+    """The members of a resource, in the order in which they are shown.
 
-    def __init__(self, *columns: Column | str) -> None:
+    `beside` is SQL that gives one more row to read members from, such as `LATERAL (…) AS d`; `{t}` is the alias.
+    """
+
+    def __init__(self, *columns: Column | str, beside: str = "") -> None:
+        self.beside = f" FROM {beside}" if beside else ""
         self.columns = tuple(plain(column) if isinstance(column, str) else column for column in columns)
         self.verbatim = frozenset(column.name for column in self.columns if column.verbatim)
 
@@ -58,7 +62,8 @@ class Shape:
         """The SQL expression that shows a row of the table under `alias`, with the verbatim members named."""
         shown = (column for column in self.columns if not column.verbatim or column.name in include)
         listed = ", ".join(f'{column.sql.replace("{t}", alias)} AS "{column.name}"' for column in shown)
-        return f"(SELECT row_to_json(shown) FROM (SELECT {listed}) AS shown)"
+        beside = self.beside.replace("{t}", alias)
+        return f"(SELECT row_to_json(shown) FROM (SELECT {listed}{beside}) AS shown)"
 
     def shown(self, text: str | None) -> frozenset[str]:
         """The verbatim members that a read of one resource shows: those that `?include=` names, or all."""

@@ -1,4 +1,4 @@
-"""Evolution runs and generations, which versions and invocations point to."""
+"""Evolution runs, their generations, who was in each, and the checkpoints that engines resume from."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ from sqlalchemy import (
     Column,
     ForeignKeyConstraint,
     Index,
+    LargeBinary,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 
-from app.db.columns import METADATA, Money, Score, identity, moment, reference, revision, searchable, tenant, words
+from app.db.columns import (
+    METADATA,
+    IdText,
+    Money,
+    Score,
+    exact,
+    identity,
+    moment,
+    reference,
+    revision,
+    searchable,
+    tenant,
+    words,
+)
 
 evolution_runs = Table(
     "evolution_runs",
@@ -23,18 +36,35 @@ evolution_runs = Table(
     identity(),
     words("goal_text"),
     searchable("config", default=True),
-    Column("status", Text, nullable=False, server_default=text("'running'")),
+    # A cursor of the list may hold it, so it compares bytewise, as ids do.
+    Column("status", IdText, nullable=False, server_default=text("'running'")),
     words("evolution_type"),
     words("notes"),
     reference("owner_id"),
     moment("started_at", default=True),
     moment("ended_at"),
     moment("heartbeat_at"),
+    Column("digest", LargeBinary),
+    Column("end_digest", LargeBinary),
     revision(),
     moment("created_at", default=True),
     ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
     CheckConstraint("status IN ('running', 'completed', 'failed', 'cancelled', 'interrupted')", name="status"),
+    CheckConstraint("(status = 'running') = (ended_at IS NULL)", name="ended_when_terminal"),
     Index("ix_evolution_runs_started_at", "tenant_id", "started_at", "id"),
+)
+
+run_checkpoints = Table(
+    "run_checkpoints",
+    METADATA,
+    tenant(),
+    identity("run_id"),
+    exact("state", required=True),
+    revision(),
+    moment("updated_at", default=True),
+    ForeignKeyConstraint(
+        ["tenant_id", "run_id"], ["evolution_runs.tenant_id", "evolution_runs.id"], ondelete="CASCADE"
+    ),
 )
 
 generations = Table(
@@ -56,9 +86,26 @@ generations = Table(
     Column("evaluation_cost", Money),
     Column("evaluations_per_hour", Score),
     Column("improvement_rate", Score),
+    Column("digest", LargeBinary),
+    Column("end_digest", LargeBinary),
     revision(),
     ForeignKeyConstraint(["tenant_id", "run_id"], ["evolution_runs.tenant_id", "evolution_runs.id"]),
     ForeignKeyConstraint(["tenant_id", "best_version_id"], ["versions.tenant_id", "versions.id"]),
     UniqueConstraint("tenant_id", "run_id", "number"),
     CheckConstraint("number >= 0", name="number"),
+)
+
+generation_members = Table(
+    "generation_members",
+    METADATA,
+    tenant(),
+    identity("generation_id"),
+    identity("version_id"),
+    Column("rank", BigInteger),
+    Column("fitness", Score),
+    ForeignKeyConstraint(
+        ["tenant_id", "generation_id"], ["generations.tenant_id", "generations.id"], ondelete="CASCADE"
+    ),
+    ForeignKeyConstraint(["tenant_id", "version_id"], ["versions.tenant_id", "versions.id"], ondelete="CASCADE"),
+    Index("ix_generation_members_version_id", "tenant_id", "version_id"),
 )

@@ -63,7 +63,7 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         body.pop("started_at", None)
     elif label.endswith("/nodes") and body.get("status", "running") == "running":
         body.pop("ended_at", None)
-    elif label.endswith("/end"):
+    elif label.endswith(("/end", "/complete")):
         # The end must not lie before the start, which the service's clock gave.
         body.pop("ended_at", None)
     elif label == "PUT /v1/tenants/{tenant_id}/limits":
@@ -76,6 +76,9 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label.endswith("/lookup"):
         # What is asked for is not there.
         body.update(allow_missing=True)
+    elif label.endswith("/members") and isinstance(body.get("items"), list):
+        # A version is in a generation once.
+        body["items"] = list({item["version_id"]: item for item in body["items"]}.values())
     elif label == "POST /v1/workflows/{workflow_id}/versions":
         # Each operation takes its own number of parents.
         body.update(operation="init", parent1_id=None, parent2_id=None, parents_unknown=False)

@@ -124,6 +124,24 @@ SCRIPT = [
     Line("DELETE /v1/evaluators/{evaluator_id}", "gone", ids={"evaluator_id": "unused"}),
     Line("GET /v1/invocations/{invocation_id}/failures", "gone", query="?include=payload"),
     Line("GET /v1/costs", "list", query="?group_by=workflow"),
+    Line("POST /v1/evolution-runs", "own", {"id": "made", "goal_text": "o", "generation": {"id": "made"}}),
+    Line("GET /v1/evolution-runs", "list", query="?status=running&count=exact"),
+    Line("GET /v1/evolution-runs/{run_id}", "gone"),
+    Line("PATCH /v1/evolution-runs/{run_id}", "gone", {"notes": SECRET}),
+    Line("POST /v1/evolution-runs/{run_id}/heartbeat", "gone"),
+    Line("PUT /v1/evolution-runs/{run_id}/checkpoint", "gone", {"of": SECRET}),
+    Line("GET /v1/evolution-runs/{run_id}/checkpoint", "gone"),
+    Line("POST /v1/evolution-runs/{run_id}/generations", "gone", {"comment": SECRET}),
+    Line("GET /v1/evolution-runs/{run_id}/generations", "gone"),
+    Line("GET /v1/evolution-runs/{run_id}/generations/by-number/{number}", "gone"),
+    Line("GET /v1/evolution-runs/{run_id}/generations/last-completed", "gone"),
+    Line("GET /v1/generations/{generation_id}", "gone"),
+    Line("PATCH /v1/generations/{generation_id}", "gone", {"feedback": SECRET}),
+    Line("PUT /v1/generations/{generation_id}/members", "gone", {"items": [{"version_id": "v"}]}),
+    Line("GET /v1/generations/{generation_id}/members", "gone"),
+    Line("POST /v1/generations/{generation_id}/complete", "gone", {}, ids={"generation_id": "open"}),
+    Line("POST /v1/evolution-runs/{run_id}/complete", "gone", {"status": "failed"}, ids={"run_id": "ending"}),
+    Line("POST /v1/evolution-runs/{run_id}/reopen", "gone", ids={"run_id": "ending"}),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
     Line("GET /v1/jobs", "list"),
@@ -171,6 +189,13 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/datasets/d/records", {"items": records})
     await made("POST", "/v1/invocations/i/messages", {"id": "wrong", "role": "error", "payload": SECRET})
     await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
+    for run_id in ("run", "ending"):
+        await made("POST", "/v1/evolution-runs", {"id": run_id, "goal_text": SECRET, "config": {"of": SECRET}})
+    await made("PUT", "/v1/evolution-runs/run/checkpoint", {"of": SECRET})
+    for generation_id in ("g", "open"):
+        await made("POST", "/v1/evolution-runs/run/generations", {"id": generation_id, "comment": SECRET})
+    await made("PUT", "/v1/generations/g/members", {"items": [{"version_id": "v", "fitness": 0.5}]})
+    await made("POST", "/v1/generations/g/complete", {"best_version_id": "v", "stats": {"evaluation_cost": COST}})
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
@@ -182,6 +207,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "invocation_id": "i",
         "node_invocation_id": "ni",
         "message_id": "m",
+        "run_id": "run",
+        "generation_id": "g",
+        "number": "0",
         "key_id": "k",
         "dataset_id": "d",
         "record_id": "r",

@@ -20,6 +20,10 @@ CHANGES = [
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
     ("PATCH", "/v1/datasets/d", {"name": "new"}),
     ("PATCH", "/v1/evaluators/e", {"name": "new"}),
+    ("PATCH", "/v1/evolution-runs/r", {"notes": "new"}),
+    ("PUT", "/v1/evolution-runs/r/checkpoint", [1]),
+    ("PATCH", "/v1/generations/g", {"comment": "new"}),
+    ("PUT", "/v1/generations/g/members", {"items": [{"version_id": "v"}]}),
 ]
 
 
@@ -33,6 +37,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await client.put("/v1/versions/v/io", json=[0])
     await make.created("/v1/datasets", id="d", name="old")
     await make.created("/v1/evaluators", id="e", name="old")
+    await make.created("/v1/evolution-runs", id="r", generation={"id": "g"})
+    await client.put("/v1/evolution-runs/r/checkpoint", json=[0])
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
@@ -77,9 +83,11 @@ async def test_nothing_is_made_under_a_precondition(
     client: httpx.AsyncClient, operator: httpx.AsyncClient, make: Make, tag: str
 ) -> None:
     await make.version("w", id="bare")
+    await make.created("/v1/evolution-runs", id="bare")
     for caller, path in (
         (client, "/v1/workflows/absent"),
         (client, "/v1/versions/bare/io"),
+        (client, "/v1/evolution-runs/bare/checkpoint"),
         (operator, "/v1/tenants/absent"),
     ):
         refused = await caller.put(path, json={}, headers={"if-match": tag})
@@ -119,9 +127,15 @@ async def test_a_removal_holds_its_precondition_too(
 
 async def test_signs_of_life_and_what_is_derived_move_no_etag(client: httpx.AsyncClient, make: Make) -> None:
     before = [await client.get(path) for path in ("/v1/workflows/w", "/v1/invocations/inv")]
+    runs = [(await client.get(path)).headers["etag"] for path in ("/v1/evolution-runs/r", "/v1/generations/g")]
     await make.version("w")
     for _ in range(2):
         await client.post("/v1/invocations/inv/heartbeat")
+        await client.post("/v1/evolution-runs/r/heartbeat")
+    await make.invocation(version_id="v", generation_id="g")
+    after_it = [await client.get(path) for path in ("/v1/evolution-runs/r", "/v1/generations/g")]
+    assert [answer.headers["etag"] for answer in after_it] == runs
+    assert [answer.json()["invocation_count"] for answer in after_it] == [1, 1]
     after = [await client.get(path) for path in ("/v1/workflows/w", "/v1/invocations/inv")]
     for was, now in zip(before, after, strict=True):
         assert (now.headers["etag"], now.json()["updated_at"]) == (was.headers["etag"], was.json()["updated_at"])

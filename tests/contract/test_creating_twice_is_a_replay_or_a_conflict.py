@@ -24,6 +24,7 @@ CREATES = {
     "node invocation": ("/v1/invocations/inv/nodes", b'{"id":"x","node_id":"n","usd_cost":%%s,"output":{"a":1.0},%s}'),
     "action": ("/v1/invocations/inv/nodes/ni/actions", b'{"id":"x","tool":"t","duration_ms":%%s,"input":{"a":1.0},%s}'),
     "evaluation": ("/v1/invocations/inv/evaluations", b'{"id":"x","score":0.5,%s}'),
+    "evolution run": ("/v1/evolution-runs", b'{"id":"x",%s}'),
     "node version": ("/v1/versions/v/nodes", b'{"id":"x","node_id":"new",%s}'),
     "dataset": ("/v1/datasets", b'{"id":"x","name":"n",%s}'),
     "dataset version": ("/v1/datasets/ds/versions", b'{"id":"x",%s}'),
@@ -39,12 +40,14 @@ async def record(make: Make) -> None:
     await make.invocation(id="inv", version_id="v")
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
     await make.created("/v1/datasets", id="ds", name="d")
+    await make.created("/v1/evolution-runs", id="r")
 
 
 def body(kind: str, members: bytes = SENT, number: bytes = b"1") -> bytes:
     """The body that creates one of the kind."""
     members = {
         "action": members.replace(b"metadata", b"error"),
+        "evolution run": members.replace(b"metadata", b"config"),
         "node version": members.replace(b"metadata", b"extras"),
         "dataset version": members.replace(b"metadata", b"snapshot_metadata"),
         "dataset record": members.replace(b"metadata", b"rubric"),
@@ -110,6 +113,8 @@ async def test_ids_made_by_the_service_are_in_the_order_of_time(client: httpx.As
         (f"{nodes}/ni/actions", {"tool": "t"}),
         ("/v1/invocations/inv/evaluations", {"score": 1}),
         ("/v1/invocations/inv/messages", {"role": "user"}),
+        ("/v1/evolution-runs", {}),
+        ("/v1/evolution-runs/r/generations", {}),
         ("/v1/api-keys", {"name": "k", "scopes": ["*:read"]}),
         ("/v1/datasets", {"name": "d"}),
         ("/v1/datasets/ds/versions", {}),

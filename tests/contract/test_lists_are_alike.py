@@ -32,6 +32,8 @@ LISTS = {
     "evaluations": "/v1/invocations/inv/evaluations",
     "failures": "/v1/invocations/inv/failures",
     "costs": "/v1/costs",
+    "evolution runs": "/v1/evolution-runs",
+    "generations": "/v1/evolution-runs/r/generations",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -57,6 +59,9 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/evaluators", id=name, name="e")
     # Its day is not known; and it is a child.
     await make.invocation(id="waiting", version_id="v", status="queued", parent_invocation_id="inv")
+    for name in ("r", "s"):
+        await make.created("/v1/evolution-runs", id=name)
+        await make.created("/v1/evolution-runs/r/generations")
     for name in ("ni", "nj"):
         await make.created(nodes, id=name, node_id="n")
         await make.created(f"{nodes}/ni/actions", tool="t")
@@ -76,7 +81,7 @@ async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
         if "get" in item and "cursor" in {parameter.get("name") for parameter in item["get"].get("parameters", [])}
     }
     tried = {
-        re.sub("/(w|v|inv|ni)(?=/)", "/{}", path) for path in LISTS.values()
+        re.sub("/(w|v|inv|ni|r)(?=/)", "/{}", path) for path in LISTS.values()
     }  # fmt: skip
     assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists}
 

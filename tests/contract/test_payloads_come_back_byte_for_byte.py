@@ -16,7 +16,7 @@ from tests.payloads import PAYLOADS, send
 
 BIG = b'"' + "é\\u0000x€".encode() * 2_000_000 + b'"'
 OK = {200, 201}
-MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth")
+MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth", "checkpoint")
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,9 @@ class Record:
             ("POST", f"{self.path}/end", b'{"status":"completed","output":%b}' % payload),
             ("POST", "/v1/datasets/ds/records",
              b'{"id":"%b","workflow_input":%b, "ground_truth" :%b}' % (version, payload, payload)),
+            ("POST", "/v1/evolution-runs", b'{"id":"r","generation":{"id":"g"}}'),
+            ("POST", "/v1/generations/g/complete", b"{}"),
+            ("PUT", "/v1/evolution-runs/r/checkpoint", payload),
         ]  # fmt: skip
 
     def reads(self) -> Mapping[str, tuple[str, ...]]:
@@ -78,6 +81,7 @@ class Record:
             f"{self.path}/messages?include=payload": ("payload",),
             f"/v1/dataset-records/{self.version}": ("workflow_input", "ground_truth"),
             "/v1/datasets/ds/records?include=workflow_input,ground_truth": ("workflow_input", "ground_truth"),
+            "/v1/evolution-runs/r/generations/last-completed": ("checkpoint",),
         }
 
 
@@ -103,7 +107,11 @@ async def check_reads(client: httpx.AsyncClient, record: Record, payload: bytes)
         assert answer.status_code == 200, answer.text
         for member in members:
             assert shows(answer.content, member, payload) == 1, (path, member)
-    for path in (f"/v1/versions/{record.version}/dsl", f"/v1/versions/{record.version}/io"):
+    for path in (
+        f"/v1/versions/{record.version}/dsl",
+        f"/v1/versions/{record.version}/io",
+        "/v1/evolution-runs/r/checkpoint",
+    ):
         assert (await client.get(path)).content == payload
     together = await send(client, "POST", "/v1/batch", batch(*(("GET", path, None) for path in record.reads())))
     assert together.status_code == 200, together.text
@@ -162,7 +170,7 @@ async def test_every_payload_is_in_the_answer_to_its_write_and_in_the_replay_whe
 ) -> None:
     record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
     members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",),
-               ("workflow_input", "ground_truth")]  # fmt: skip
+               ("workflow_input", "ground_truth"), (), (), ()]  # fmt: skip
     for place, ((method, path, body), shown) in enumerate(zip(record.writes(payload), members, strict=True)):
         asked = f"{path}?include={','.join(shown)}" if shown else path
         first = await send(client, method, asked, body, **{"idempotency-key": f"k{place}"})

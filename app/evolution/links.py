@@ -1,0 +1,84 @@
+"""Which invocations count for a run or a generation, each once however it is linked.
+
+An invocation belongs to a run by its `run_id`, by its generation, or, where it names neither, by the generation that
+its version was made in. The parts exclude each other, so nothing is counted twice and nothing has to be sorted out.
+"""
+
+from __future__ import annotations
+
+_SHOWN = "i.id, i.version_id, i.status, i.started_at, i.ended_at, i.usd_cost, i.fitness_score, i.accuracy"
+
+
+def invocations_of_run(tenant_id: str, run_id: str) -> str:
+    """The SQL of a run's invocations, with `generation_id` and `number` of the generation each belongs to, or null."""
+    return f"""(
+  SELECT {_SHOWN}, g.id AS generation_id, g.number
+  FROM invocations AS i
+  LEFT JOIN versions AS v ON v.tenant_id = i.tenant_id AND v.id = i.version_id AND i.generation_id IS NULL
+  LEFT JOIN generations AS g ON g.tenant_id = i.tenant_id AND g.id = COALESCE(i.generation_id, v.generation_id)
+    AND g.run_id = i.run_id
+  WHERE i.tenant_id = {tenant_id} AND i.run_id = {run_id}
+  UNION ALL
+  SELECT {_SHOWN}, g.id, g.number
+  FROM generations AS g JOIN invocations AS i ON i.tenant_id = g.tenant_id AND i.generation_id = g.id
+  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id} AND i.run_id IS DISTINCT FROM g.run_id
+  UNION ALL
+  SELECT {_SHOWN}, g.id, g.number
+  FROM generations AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.generation_id = g.id
+  JOIN invocations AS i ON i.tenant_id = v.tenant_id AND i.version_id = v.id
+  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id} AND i.run_id IS NULL AND i.generation_id IS NULL
+)"""
+
+
+def invocations_of_generation(generation: str) -> str:
+    """The SQL of the invocations of the generation under this alias."""
+    return f"""(
+  SELECT {_SHOWN} FROM invocations AS i
+  WHERE i.tenant_id = {generation}.tenant_id AND i.generation_id = {generation}.id
+  UNION ALL
+  SELECT {_SHOWN} FROM versions AS v JOIN invocations AS i ON i.tenant_id = v.tenant_id AND i.version_id = v.id
+  WHERE v.tenant_id = {generation}.tenant_id AND v.generation_id = {generation}.id AND i.generation_id IS NULL
+    AND (i.run_id IS NULL OR i.run_id = {generation}.run_id)
+)"""
+
+
+# One row of what is derived from a run `{t}`; a first pass by generation gives counts and mean accuracies at once.
+RUN_TOTALS = f"""LATERAL (
+  SELECT CAST(EXTRACT(epoch FROM {{t}}.ended_at - {{t}}.started_at) AS float8) AS duration,
+    (SELECT count(*) FROM generations AS g WHERE g.tenant_id = {{t}}.tenant_id AND g.run_id = {{t}}.id)
+      AS generation_count,
+    CAST(COALESCE(sum(s.invocations), 0) AS bigint) AS invocation_count,
+    CAST(COALESCE(sum(s.successes), 0) AS bigint) AS successful_invocation_count,
+    trim_scale(COALESCE(sum(s.cost), 0)) AS total_cost,
+    (array_agg(s.accuracy ORDER BY s.number DESC) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
+      - (array_agg(s.accuracy ORDER BY s.number) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
+      AS accuracy_delta
+  FROM (
+    SELECT l.number, count(*) AS invocations, count(*) FILTER (WHERE l.status = 'completed') AS successes,
+      sum(l.usd_cost) AS cost, avg(l.accuracy) AS accuracy
+    FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l GROUP BY l.number
+  ) AS s
+) AS d"""
+DERIVED = (
+    "duration",
+    "generation_count",
+    "invocation_count",
+    "successful_invocation_count",
+    "total_cost",
+    "accuracy_delta",
+)
+
+# One row of what is derived from a generation `{t}`.
+GENERATION_TOTALS = f"""LATERAL (
+  SELECT m.members AS member_count, s.invocations AS invocation_count, s.successes AS successful_invocation_count,
+    CASE WHEN s.scores > 0 THEN json_build_object('min', s.lowest, 'max', s.highest, 'count', s.scores)
+         ELSE json_build_object('min', m.lowest, 'max', m.highest, 'count', m.scores) END AS fitness
+  FROM (
+    SELECT count(*) AS members, count(m.fitness) AS scores, min(m.fitness) AS lowest, max(m.fitness) AS highest
+    FROM generation_members AS m WHERE m.tenant_id = {{t}}.tenant_id AND m.generation_id = {{t}}.id
+  ) AS m CROSS JOIN (
+    SELECT count(*) AS invocations, count(*) FILTER (WHERE l.status = 'completed') AS successes,
+      count(l.fitness_score) AS scores, min(l.fitness_score) AS lowest, max(l.fitness_score) AS highest
+    FROM {invocations_of_generation("{t}")} AS l
+  ) AS s
+) AS d"""
