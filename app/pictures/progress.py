@@ -101,6 +101,8 @@ def shown(value: float | None) -> str:
     """A number for people: four digits that count, thousands parted, powers of ten where it is huge or tiny."""
     if value is None:
         return "–"
+    if not math.isfinite(value):
+        return str(value)
     if value and not 1e-3 <= abs(value) < 1e7:
         digits, power = f"{value:.3e}".split("e")
         return f"{float(digits):g}e{int(power)}".replace("-", "−")

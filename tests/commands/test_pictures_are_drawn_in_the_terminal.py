@@ -1,0 +1,111 @@
+"""`cairn versions tree` and `cairn runs progress` draw with letters: in colour, piped, and in plain ASCII."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console, RenderableType
+
+from app.commands.sketches import progress_of, tree_of
+from app.pictures.genealogy import Genealogy, Node
+from app.pictures.progress import Generation, Progress
+from tests.pictures.samples import five, run, search
+
+
+def printed(*parts: RenderableType, encoding: str = "utf-8", width: int = 100) -> list[str]:
+    into = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=into, width=width)
+    for part in parts:
+        console.print(part)
+    into.seek(0)
+    return [line.rstrip() for line in into.read().splitlines()]
+
+
+def test_a_tree_has_each_version_once_below_its_first_parent() -> None:
+    assert printed(tree_of(five())) == [
+        "Genealogy of workflow triage",
+        "├── I triage-1  The first draft.",
+        "│   ├── M triage-2-ask-back  Let the planner ask back.",
+        "│   │   ↳ X triage-3 × triage-2-short  Both of them.",
+        "│   └── M triage-2-short  Shorter prompts.",
+        "└── + from-the-library",
+    ]
+
+
+def test_a_tree_is_drawn_in_ascii_where_there_is_nothing_else() -> None:
+    assert printed(tree_of(five(), ascii_only=True), encoding="ascii") == [
+        "Genealogy of workflow triage",
+        "+-- I triage-1  The first draft.",
+        "|   +-- M triage-2-ask-back  Let the planner ask back.",
+        "|   |   ` X triage-3 x triage-2-short  Both of them.",
+        "|   `-- M triage-2-short  Shorter prompts.",
+        "`-- + from-the-library",
+    ]
+
+
+def test_a_long_line_of_descent_stays_narrow() -> None:
+    nodes = [Node(f"v{number}", "mutation") for number in range(500)]
+    chain = Genealogy("g", nodes, [(f"v{number}", f"v{number + 1}") for number in range(499)])
+    lines = printed(tree_of(chain))
+    assert len(lines) == 501
+    assert max(len(line) for line in lines) < 20
+
+
+def test_long_ids_are_shortened_where_a_terminal_is_narrow() -> None:
+    assert max(len(line) for line in printed(tree_of(search(3, 4), id_columns=16))) < 80
+    assert all(node.id in " ".join(printed(tree_of(search(3, 4)), width=500)) for node in search(3, 4).nodes)
+
+
+def test_a_circle_and_an_empty_genealogy_have_an_end() -> None:
+    circle = Genealogy("g", [Node(name, "mutation") for name in "abc"], [("a", "b"), ("b", "c"), ("c", "a")])
+    assert printed(tree_of(circle)) == ["g", "└── M a", "    ↳ M b", "    ↳ M c"]
+    assert printed(tree_of(Genealogy("g", [], []))) == ["g", "└── nothing is recorded yet"]
+
+
+def test_what_others_wrote_neither_drives_the_terminal_nor_is_markup() -> None:
+    wild = Genealogy(
+        "[bold]g\x1b[31m", [Node("a\x1b]0;x\x07\n[red]b", "\x1b[0m", note="\x9b31m\u202e")], [], remark="\x1b"
+    )
+    text = "\n".join(printed(tree_of(wild)))
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
+    assert "[bold]g" in text
+    assert "[red]b" in text
+
+
+def test_progress_has_a_row_for_each_generation() -> None:
+    progress = Progress(
+        "Progress of evolution run r",
+        [Generation(0, 0.5, 0.25, 0.0, None, 0.125), Generation(1), Generation(2, 1.0, 0.75, 0.5, None, 1.0)],
+    )
+    assert printed(*progress_of(progress, 70, 40), width=70) == [
+        "Progress of evolution run r",
+        "3 generations · best fitness 1 in generation 2 · 1.125 USD in all",
+        "generation  best  average  worst    USD  0                           1",
+        "         0   0.5     0.25      0  0.125  w──────a──────b",
+        "         1     –        –      –      –",
+        "         2     1     0.75    0.5      1                w──────a──────b",
+    ]
+
+
+def test_progress_is_drawn_in_ascii_where_there_is_nothing_else() -> None:
+    lines = printed(*progress_of(run(6), 90, 40, ascii_only=True), encoding="ascii", width=90)
+    assert any("w--" in line for line in lines)
+    assert all(line.isascii() for line in lines)
+
+
+def test_many_generations_are_thinned_out_and_it_is_said() -> None:
+    lines = printed(*progress_of(run(200), 100, 20))
+    assert len(lines) <= 20 + 4
+    assert lines[-1] == "every 12th generation is shown, the last and the best besides; --rows shows more"
+    assert any(line.split()[0] == "199" for line in lines[3:-1])
+
+
+def test_no_line_is_wider_than_what_it_is_drawn_for() -> None:
+    for columns in (80, 100, 200):
+        assert max(len(line) for line in printed(*progress_of(run(50), columns, 60), width=columns)) <= columns
+
+
+def test_huge_and_missing_numbers_have_their_rows() -> None:
+    progress = Progress("p", [Generation(0, 1e308, 0.0, -1e308), Generation(1, float("inf"), None, None)])
+    assert len(printed(*progress_of(progress, 100, 40))) == 5
+    assert printed(*progress_of(Progress("p", []), 100, 40)) == ["p", "No generation is recorded yet."]
