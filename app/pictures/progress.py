@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -73,6 +75,7 @@ ACCURACIES = (_Series("accuracy", lambda generation: generation.accuracy, ACCURA
 def draw(progress: Progress) -> str:
     """The chart as SVG text: the same progress gives the same bytes."""
     with _DRAWING:
+        _load()
         return _accessible(_figure(progress), progress)
 
 
@@ -109,13 +112,23 @@ def shown(value: float | None) -> str:
     return (f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}").replace("-", "−")
 
 
-def _figure(progress: Progress) -> Figure:
-    # A process that never draws does not load these: 60 MB and about a second.
+@cache
+def _load() -> None:
+    """Load the drawing library, which a process that never draws does not: 60 MB and about a second."""
     import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    import matplotlib.backends.backend_svg  # noqa: PLC0415
+    import matplotlib.figure  # noqa: PLC0415
 
     mpl.rcParams["svg.fonttype"] = "none"
     mpl.rcParams["svg.hashsalt"] = "cairn"
+    # It stays for good. Otherwise each of the collector's full rounds would look at all of it, 50 ms long.
+    gc.collect()
+    gc.freeze()
+
+
+def _figure(progress: Progress) -> Figure:
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     generations = progress.generations
     panels: list[Callable[[Axes], None]] = [lambda axes: _lines(axes, generations, FITNESS, "fitness")]
     if any(generation.accuracy is not None for generation in generations):
