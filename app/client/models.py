@@ -150,6 +150,7 @@ class Invocation(Record):
     extras: Any
     created_at: datetime
     updated_at: datetime
+    workflow_description: str | None
 
 
 class RelatedInvocation(Invocation):

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.db.database import Answer, Reader
 from app.db.page import Listing, Sort
-from app.db.shape import Shape
+from app.db.shape import Column, Shape
 from app.db.sql import Statement
 from app.errors import MalformedRequest, invalid
 from app.http.cutting import read_payload
@@ -35,10 +35,16 @@ _OF_RUN = """(t.run_id = :linked_run_id OR t.run_id IS NULL AND (
     WHERE g.tenant_id = :tenant_id AND g.run_id = :linked_run_id))))"""
 _LINKS = ("workflow_id", "version_id", "run_id", "generation_id", "session_id", "parent_invocation_id")
 
+# It is looked up for each row, so only where `include` names it.
+_DESCRIPTION = Column(
+    "workflow_description",
+    "(SELECT w.description FROM workflows AS w WHERE w.tenant_id = {t}.tenant_id AND w.id = {t}.workflow_id)",
+    verbatim=True,
+)
 INVOCATIONS = Listing(
     "invocations",
     "invocations AS t",
-    INVOCATION,
+    Shape(*INVOCATION.columns, _DESCRIPTION),
     sorts={
         "started_at": Sort("{t}.started_at", "timestamptz", nullable=True),
         "ended_at": Sort("{t}.ended_at", "timestamptz", nullable=True),
@@ -47,6 +53,10 @@ INVOCATIONS = Listing(
         "fitness_score": Sort("{t}.fitness_score", "float8", nullable=True),
         "accuracy": Sort("{t}.accuracy", "float8", nullable=True),
         "duration": Sort("{t}.duration_seconds", "float8", nullable=True),
+        # Their indexes go on with the time of the start: what one run, generation or version holds is sorted by id.
+        "run_id": Sort("{t}.run_id", "text", nullable=True),
+        "generation_id": Sort("{t}.generation_id", "text", nullable=True),
+        "version_id": Sort("{t}.version_id", "text"),
     },
     default=("started_at", "desc"),
     filters={

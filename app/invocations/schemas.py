@@ -26,7 +26,18 @@ from app.http.paging import IncludingListQuery, PageOf
 
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "rolled_back"]
 Terminal = Literal["completed", "failed", "cancelled", "rolled_back"]
-SortField = Literal["started_at", "ended_at", "status", "usd_cost", "fitness_score", "accuracy", "duration"]
+SortField = Literal[
+    "started_at",
+    "ended_at",
+    "status",
+    "usd_cost",
+    "fitness_score",
+    "accuracy",
+    "duration",
+    "run_id",
+    "generation_id",
+    "version_id",
+]
 
 
 class Results(Body):
@@ -154,6 +165,9 @@ class LineageQuery(IncludingListQuery):
 class InvocationList(InvocationFilter, IncludingListQuery):
     """Filters and sorts of the list of invocations."""
 
+    include: str | None = Field(
+        None, description="Verbatim fields to show, and `workflow_description`, separated by commas."
+    )
     sort: SortField | None = None
 
 
@@ -194,7 +208,13 @@ class Invocation(BaseModel):
     updated_at: datetime
 
 
-class InvocationPage(PageOf[Invocation]):
+class ListedInvocation(Invocation):
+    """An invocation in a list."""
+
+    workflow_description: str | None = Field(None, description="Of its workflow, where `include` names it.")
+
+
+class InvocationPage(PageOf[ListedInvocation]):
     """A page of invocations."""
 
 
