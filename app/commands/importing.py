@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 
 from app.client import Cairn
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.commands.lucky import lucky
 from app.commands.trajectory import Step, Trajectory, UnreadableTrajectoryError, read_trajectory
 
 MESSAGES_PER_CALL = 100
@@ -23,6 +24,9 @@ app = typer.Typer(no_args_is_help=True, help="Bring records made elsewhere into 
 @app.callback()
 def _group() -> None:
     """Bring records made elsewhere into the service."""
+
+
+app.command(epilog="Example: cairn import lucky dump/ --tenant acme --rehearse")(lucky)
 
 
 @app.command(epilog="Example: cairn import trajectory runs/*.traj")

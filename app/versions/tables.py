@@ -46,10 +46,10 @@ versions = Table(
     CheckConstraint("operation IN ('init', 'mutation', 'crossover', 'immigrant')", name="operation"),
     CheckConstraint("dsl_hash ~ '^(jcs|raw):[0-9a-f]{64}$'", name="dsl_hash"),
     CheckConstraint(
-        "CASE WHEN parents_unknown THEN parent1_id IS NULL AND parent2_id IS NULL"
-        " WHEN operation = 'mutation' THEN parent1_id IS NOT NULL AND parent2_id IS NULL"
+        "CASE WHEN parents_unknown THEN parent1_id IS NOT NULL OR parent2_id IS NULL"
+        " ELSE CASE WHEN operation = 'mutation' THEN parent1_id IS NOT NULL AND parent2_id IS NULL"
         " WHEN operation = 'crossover' THEN parent1_id IS NOT NULL AND parent2_id IS NOT NULL"
-        " ELSE parent1_id IS NULL AND parent2_id IS NULL END",
+        " ELSE parent1_id IS NULL AND parent2_id IS NULL END END",
         name="parents",
     ),
     CheckConstraint("id NOT IN (parent1_id, parent2_id)", name="not_its_own_parent"),

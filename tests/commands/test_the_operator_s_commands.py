@@ -23,7 +23,7 @@ from tests.conftest import database_url
 ALEMBIC = Path(__file__).parents[2] / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
-    "import trajectory", "show",
+    "import lucky", "import trajectory", "show",
 )  # fmt: skip
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 

@@ -1,0 +1,1 @@
+"""Imports: what another system exported, brought into the record in one transaction."""
