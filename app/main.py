@@ -28,6 +28,7 @@ from app.events.routes import routes_about
 from app.events.store import Subject
 from app.evolution.generation_routes import routes as generation_routes
 from app.evolution.routes import routes as evolution_routes
+from app.genealogy.routes import routes as genealogy_routes
 from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
@@ -157,6 +158,7 @@ def endpoints() -> list[Endpoint]:
         *workflow_routes,
         *version_routes,
         *node_version_routes,
+        *genealogy_routes,
         *invocation_routes,
         *node_routes,
         *message_routes,

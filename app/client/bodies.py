@@ -89,6 +89,12 @@ class VersionFilter(Paging, total=False):
     parent_id: str
 
 
+class WalkFilter(Paging, total=False):
+    """How far to walk from a version along parents, to the end unless given, and how to list what is found."""
+
+    max_depth: int
+
+
 class Results(TypedDict, total=False):
     """What may be said of an invocation at its end, and corrected afterwards."""
 

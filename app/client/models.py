@@ -96,6 +96,40 @@ class Version(Record):
     created_at: datetime
 
 
+class Relative(Version):
+    """An ancestor or descendant of a version, and the least number of steps to it."""
+
+    depth: int
+
+
+class CommonAncestor(Version):
+    """A version that two others descend from, and the least number of steps to it from each."""
+
+    depth_a: int
+    depth_b: int
+
+
+class Difference(Record):
+    """What makes the DSL of one version that of another: `patch` is a JSON Patch; its exact text is `raw("patch")`."""
+
+    to: str
+    patch: list[dict[str, Any]]
+
+
+class GenealogyNode(Version):
+    """A version in a workflow's graph; `outside` where it is a parent from another workflow."""
+
+    outside: bool
+
+
+class Genealogy(Record):
+    """A workflow's versions and their parents: an edge is `{"from", "to", "kind"}`, from parent to child."""
+
+    nodes: list[GenealogyNode]
+    edges: list[dict[str, str]]
+    more: dict[str, str | None]
+
+
 class NodeVersion(Record):
     """One configuration of a node in a version."""
 

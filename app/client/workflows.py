@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
-from app.client.bodies import NodeFields, Paging, Payload, VersionFields, VersionFilter, WorkflowFields, WorkflowFilter
+from app.client.bodies import (
+    NodeFields,
+    Paging,
+    Payload,
+    VersionFields,
+    VersionFilter,
+    WalkFilter,
+    WorkflowFields,
+    WorkflowFilter,
+)
 from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
-from app.client.models import Job, NodeVersion, Version, Workflow
+from app.client.models import CommonAncestor, Difference, Genealogy, Job, NodeVersion, Relative, Version, Workflow
 from app.client.record import Record
 from app.client.reply import Reply
 
@@ -53,6 +62,11 @@ class Workflows(Resource[M]):
             return Job(reply.body, reply) if reply.status == 202 else None
 
         return Call("DELETE", path("workflows", workflow_id), read, query({"cascade": cascade or None}))
+
+    @endpoint
+    def genealogy(self, workflow_id: str, *, limit: int | None = None) -> Call[Genealogy]:
+        """The workflow's newest versions, at most `limit`, with all their parents, as nodes and edges."""
+        return Call("GET", path("workflows", workflow_id, "genealogy"), one(Genealogy), query({"limit": limit}))
 
 
 class Versions(Resource[M]):
@@ -101,6 +115,29 @@ class Versions(Resource[M]):
         """The latest version of a workflow, or of the whole tenant."""
         owner = () if workflow_id is None else ("workflows", workflow_id)
         return Call("GET", path(*owner, "versions", "latest"), one(Version), query({"include": include}))
+
+    @listing
+    def ancestors(self, version_id: str, **filters: Unpack[WalkFilter]) -> Call[Page[Relative]]:
+        """What a version descends from, the nearest first, each once at its smallest depth."""
+        return Call("GET", path("versions", version_id, "ancestors"), page_of(Relative), query(filters))
+
+    @listing
+    def descendants(self, version_id: str, **filters: Unpack[WalkFilter]) -> Call[Page[Relative]]:
+        """What descends from a version, the nearest first, each once at its smallest depth."""
+        return Call("GET", path("versions", version_id, "descendants"), page_of(Relative), query(filters))
+
+    @listing
+    def common_ancestors(
+        self, version_id: str, other_id: str, **filters: Unpack[WalkFilter]
+    ) -> Call[Page[CommonAncestor]]:
+        """What both descend from, the nearest first; a version counts as its own ancestor at depth 0."""
+        target = path("versions", version_id, "common-ancestors", other_id)
+        return Call("GET", target, page_of(CommonAncestor), query(filters))
+
+    @endpoint
+    def diff(self, version_id: str, other_id: str) -> Call[Difference]:
+        """The JSON Patch that makes the DSL of the first version that of the second."""
+        return Call("GET", path("versions", version_id, "diff", other_id), one(Difference))
 
     @endpoint
     def io(self, version_id: str) -> Call[Json]:

@@ -71,6 +71,11 @@ SCRIPT = [
     Line("GET /v1/workflows/{workflow_id}/versions/latest", "gone"),
     Line("PUT /v1/versions/{version_id}/io", "gone", {"of": SECRET}),
     Line("GET /v1/versions/{version_id}/io", "gone"),
+    Line("GET /v1/versions/{version_id}/ancestors", "gone", query="?include=dsl"),
+    Line("GET /v1/versions/{version_id}/descendants", "gone", query="?include=dsl"),
+    Line("GET /v1/versions/{version_id}/common-ancestors/{other_id}", "gone", query="?include=dsl"),
+    Line("GET /v1/versions/{version_id}/diff/{other_id}", "gone"),
+    Line("GET /v1/workflows/{workflow_id}/genealogy", "gone"),
     Line("POST /v1/versions/{version_id}/nodes", "gone", {"node_id": "m", "system_prompt": SECRET}),
     Line("GET /v1/versions/{version_id}/nodes", "gone"),
     Line("GET /v1/node-versions", "list", query="?node_id=n"),
@@ -170,6 +175,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for workflow_id in ("w", "empty", "doomed"):
         await made("PUT", f"/v1/workflows/{workflow_id}", workflow)
     await made("POST", "/v1/workflows/w/versions", {**VERSION, "id": "v", "commit_message": SECRET})
+    child = {**VERSION, "id": "child", "operation": "mutation", "parent1_id": "v", "commit_message": SECRET}
+    await made("POST", "/v1/workflows/w/versions", child)
     await made("PUT", "/v1/versions/v/io", {"of": SECRET})
     await made("PUT", "/v1/versions/v/nodes/n/memory", {"of": SECRET})
     invocation = {"version_id": "v", "input": {"of": SECRET}, "feedback": SECRET, "usd_cost": COST}
@@ -203,6 +210,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "tenant_id": tenant_id,
         "workflow_id": "w",
         "version_id": "v",
+        "other_id": "child",
         "node_id": "n",
         "invocation_id": "i",
         "node_invocation_id": "ni",

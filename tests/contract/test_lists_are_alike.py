@@ -16,6 +16,9 @@ LISTS = {
     "workflows": "/v1/workflows",
     "versions": "/v1/versions",
     "versions of a workflow": "/v1/workflows/w/versions",
+    "ancestors": "/v1/versions/grandchild/ancestors",
+    "descendants": "/v1/versions/v/descendants",
+    "common ancestors": "/v1/versions/child/common-ancestors/grandchild",
     "node versions": "/v1/node-versions",
     "node versions of a version": "/v1/versions/v/nodes",
     "invocations": "/v1/invocations",
@@ -49,7 +52,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     nodes = "/v1/invocations/inv/nodes"
     await make.workflow(id="w")
     await make.version("w", id="v", nodes=[{"node_id": "n"}, {"node_id": "o"}])
-    await make.version("w")
+    await make.version("w", id="child", operation="mutation", parent1_id="v")
+    await make.version("w", id="grandchild", operation="mutation", parent1_id="child")
     for name in ("inv", "other"):
         await make.invocation(id=name, version_id="v")
     for name in ("w", "x"):
@@ -81,7 +85,7 @@ async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
         if "get" in item and "cursor" in {parameter.get("name") for parameter in item["get"].get("parameters", [])}
     }
     tried = {
-        re.sub("/(w|v|inv|ni|r)(?=/)", "/{}", path) for path in LISTS.values()
+        re.sub("/(w|v|child|grandchild|inv|ni|r)(?=/|$)", "/{}", path) for path in LISTS.values()
     }  # fmt: skip
     assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists}
 

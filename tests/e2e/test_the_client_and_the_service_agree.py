@@ -109,6 +109,24 @@ def test_versions_keep_their_dsl(cairn: Cairn) -> None:
         cairn.versions.get("another")
 
 
+async def test_relatives_of_versions_in_both_modes(served: Served, cairn: Cairn) -> None:
+    cairn.versions.create("wf_1", id="a/1", dsl=Json('{"x": 1}'), workflow={})
+    cairn.versions.create("wf_1", id="b", dsl=Json('{"x": 1.0}'), operation="mutation", parent1_id="a/1")
+    cairn.versions.create("wf_1", id="c", dsl={}, operation="mutation", parent1_id="b")
+    assert [(one.id, one.depth) for one in cairn.versions.ancestors("c", limit=1)] == [("b", 1), ("a/1", 2)]
+    assert [one.id for one in cairn.versions.descendants("a/1", max_depth=1)] == ["b"]
+    common = cairn.versions.common_ancestors("b", "c", include=["dsl"]).page().items[0]
+    assert (common.id, common.depth_a, common.depth_b, common.dsl) == ("b", 0, 1, Json('{"x": 1.0}'))
+    difference = cairn.versions.diff("a/1", "b")
+    assert (difference["from"], difference.to) == ("a/1", "b")
+    assert difference.raw("patch").text == '[{"op":"replace","path":"/x","value":1.0}]'
+    async with AsyncCairn(served.url, key=served.key) as other:
+        graph = await other.workflows.genealogy("wf_1")
+    assert [(node.id, node.outside) for node in graph.nodes] == [("c", False), ("b", False), ("a/1", False)]
+    assert graph.edges[-1] == {"from": "a/1", "to": "b", "kind": "parent1"}
+    assert graph.more == {"versions": None}
+
+
 def test_an_invocation_from_queue_to_end(cairn: Cairn) -> None:
     version_id = version(cairn)
     made = cairn.invocations.create(id="inv/1", version_id=version_id, status="queued", input=HOSTILE)
