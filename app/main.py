@@ -15,6 +15,7 @@ from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
+from app.checkpoints.routes import routes as checkpoint_routes
 from app.costs.routes import routes as cost_routes
 from app.datasets.evaluator_routes import routes as evaluator_routes
 from app.datasets.record_routes import routes as dataset_record_routes
@@ -42,6 +43,7 @@ from app.jobs.routes import routes as job_routes
 from app.logs import configure_logs
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
+from app.sessions.routes import routes as session_routes
 from app.settings import Settings
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
@@ -68,6 +70,7 @@ SUBJECTS = (
     Subject("version", "versions", ("dsl",)),
     Subject("invocation", "invocations", ("input", "output", "fitness")),
     Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
+    Subject("session", "sessions", ()),
     Subject("dataset", "datasets", ()),
     Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), parent="invocation_id"),
@@ -168,6 +171,8 @@ def endpoints() -> list[Endpoint]:
         *evaluation_routes,
         *trace_routes,
         *cost_routes,
+        *session_routes,
+        *checkpoint_routes,
         *evolution_routes,
         *generation_routes,
         *batch_routes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import app.checkpoints.tables
 import app.datasets.tables
 import app.db.tables
 import app.evaluations.tables
@@ -12,6 +13,7 @@ import app.invocations.tables
 import app.jobs.tables
 import app.messages.tables
 import app.nodes.tables
+import app.sessions.tables
 import app.tenants.tables
 import app.versions.tables
 import app.workflows.tables  # noqa: F401

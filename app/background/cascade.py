@@ -13,7 +13,7 @@ from app.jobs.store import Claimed, Standing, Step
 # What one step may remove: so many rows below invocations, or so many invocations or versions.
 ROWS_MAX = 2000
 PARENTS_MAX = 100
-BELOW_INVOCATIONS = ("messages", "evaluations", "actions", "node_invocations")
+BELOW_INVOCATIONS = ("checkpoints", "messages", "evaluations", "actions", "node_invocations")
 
 _SQL = load(__file__)
 

@@ -38,6 +38,13 @@ SELECT parent_invocation_id AS parent_id, id FROM invocations
 WHERE tenant_id = :tenant_id AND parent_invocation_id = ANY (CAST(:ids AS text[]))
 ORDER BY id LIMIT 100000
 
+-- name: delete_checkpoints
+WITH gone AS (DELETE FROM checkpoints AS t USING (
+  SELECT ctid AS place FROM checkpoints
+  WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
+
 -- name: delete_messages
 WITH gone AS (DELETE FROM messages AS t USING (
   SELECT ctid AS place FROM messages

@@ -19,6 +19,7 @@ from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.models import Event
 from app.client.operations import ApiKeys, EventFilter, Events, Jobs, Service, Tenants
 from app.client.retry import Retry
+from app.client.sessions import Checkpoints, Sessions
 from app.client.transport import AsyncTransport, Manner, SyncTransport
 from app.client.workflows import Nodes, Versions, Workflows
 
@@ -44,6 +45,8 @@ class Surface(Generic[M]):
         self.invocations: Invocations[M] = Invocations(mode)
         self.node_invocations: NodeInvocations[M] = NodeInvocations(mode)
         self.messages: Messages[M] = Messages(mode)
+        self.sessions: Sessions[M] = Sessions(mode)
+        self.checkpoints: Checkpoints[M] = Checkpoints(mode)
         self.datasets: Datasets[M] = Datasets(mode)
         self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
         self.evaluators: Evaluators[M] = Evaluators(mode)

@@ -14,9 +14,7 @@ from app.db.database import Answer, Reader
 from app.db.shape import Shape, array
 from app.db.sql import Statement
 
-
-class _Named(msgspec.Struct):
-    id: str
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class _Items(msgspec.Struct):
@@ -24,36 +22,61 @@ class _Items(msgspec.Struct):
 
 
 class Including:
-    """The verbatim fields of a resource: its shape, its table as `t`, and the path parameters its key starts with."""
+    """The verbatim fields of a resource: its shape, its table as `t`, and the path parameters its key starts with.
 
-    def __init__(self, shape: Shape, source: str, path_keys: tuple[str, ...] = ()) -> None:
-        self.shape, self.source, self.path_keys = shape, source, path_keys
+    `key` is the member and the SQL type of what identifies it after those; `within` is the member of the answer that
+    holds the resource, where the answer is not the resource itself.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        source: str,
+        path_keys: tuple[str, ...] = (),
+        *,
+        key: tuple[str, str] = ("id", "text"),
+        within: str | None = None,
+    ) -> None:
+        self.shape, self.source, self.path_keys, self.key, self.within = shape, source, path_keys, key, within
 
     @lru_cache(maxsize=64)  # noqa: B019 - lives as long as the process
     def _statement(self, include: frozenset[str]) -> Statement:
         only = Shape(*(column for column in self.shape.columns if column.name in include))
         keys = "".join(f" AND t.{key} = :{key}" for key in self.path_keys)
+        name, kind = self.key
         return Statement(
-            f"SELECT t.id, {only.json('t', include)} AS shown FROM {self.source}"
-            f" WHERE t.tenant_id = :tenant_id{keys} AND t.id = ANY (CAST(:ids AS text[]))"
+            f"SELECT CAST(t.{name} AS text) AS id, {only.json('t', include)} AS shown FROM {self.source}"
+            f" WHERE t.tenant_id = :tenant_id{keys} AND t.{name} = ANY (CAST(CAST(:ids AS text[]) AS {kind}[]))"
         )
 
     async def shown(
         self, reader: Reader, tenant_id: str, path: dict[str, str], include: frozenset[str], answer: Answer
     ) -> Answer:
-        """The answer with the fields named: one resource, or each of its `items`."""
+        """The answer with the fields named: one resource, each of its `items`, or the one within it."""
         if answer.body is None or answer.status not in (200, 201):
             return answer
-        many = answer.body.startswith(b'{"items"')
-        bodies = (
-            [bytes(item) for item in msgspec.json.decode(answer.body, type=_Items).items] if many else [answer.body]
-        )
-        ids = [msgspec.json.decode(body, type=_Named).id for body in bodies]
+        if self.within is not None:
+            members = _members(answer.body)
+            held = bytes(members[self.within])
+            if held == b"null":
+                return answer
+            spliced = await self._spliced(reader, tenant_id, path, include, [held])
+            members[self.within] = msgspec.Raw(spliced[0])
+            return replace(answer, body=msgspec.json.encode(members))
+        if not answer.body.startswith(b'{"items"'):
+            return replace(answer, body=(await self._spliced(reader, tenant_id, path, include, [answer.body]))[0])
+        bodies = [bytes(item) for item in msgspec.json.decode(answer.body, type=_Items).items]
+        spliced = await self._spliced(reader, tenant_id, path, include, bodies)
+        return replace(answer, body=b'{"items":' + array(spliced) + b"}")
+
+    async def _spliced(
+        self, reader: Reader, tenant_id: str, path: dict[str, str], include: frozenset[str], bodies: list[bytes]
+    ) -> list[bytes]:
+        ids = [str(msgspec.json.decode(_members(body)[self.key[0]])) for body in bodies]
         keys = {key: path[key] for key in self.path_keys}
         rows = await reader.rows(self._statement(include), tenant_id=tenant_id, ids=ids, **keys)
         fields = {row["id"]: row["shown"] for row in rows}
-        spliced = [_splice(body, fields.get(name)) for body, name in zip(bodies, ids, strict=True)]
-        return replace(answer, body=b'{"items":' + array(spliced) + b"}" if many else spliced[0])
+        return [_splice(body, fields.get(name)) for body, name in zip(bodies, ids, strict=True)]
 
 
 def _splice(body: bytes, fields: bytes | None) -> bytes:

@@ -119,7 +119,7 @@ async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery,
     errors=(InvocationNotFound, InvocationNotEnded),
 )
 async def delete_invocation(call: Call, invocation_id: str) -> Answer:
-    """Delete an ended invocation with its nodes, actions, messages and evaluations."""
+    """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations."""
     return await store.delete(call.writer, call.tenant_id, invocation_id, call.if_match)
 
 

@@ -167,7 +167,7 @@ def _patch(names: frozenset[str]) -> Statement:
 
 
 async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None) -> Answer:
-    """Delete an ended invocation with its nodes, actions, messages and evaluations; in a transaction.
+    """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations; in a transaction.
 
     Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationNotEnded` (it runs, or others descend from it).
     """

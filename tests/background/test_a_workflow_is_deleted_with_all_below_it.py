@@ -24,6 +24,7 @@ LAPSE = Statement(
     " WHERE tenant_id = :t AND state = 'running'"
 )
 TABLES = (
+    "checkpoints",
     "messages",
     "evaluations",
     "actions",
@@ -61,6 +62,7 @@ async def record(make: Make, workflow_id: str) -> None:
         await make.created(f"{path}/nodes", id="n1", node_id="n")
         await make.created(f"{path}/nodes/n1/actions", id="a1", tool="ls", input={})
         await make.created(f"{path}/evaluations", id="e1", score=n)
+        await make.created(f"{path}/checkpoints", node_id="n", state=n)
         await make.created(f"{path}/messages", items=[{"id": f"m{i}", "role": "user", "payload": n} for i in range(4)])
 
 
@@ -99,7 +101,7 @@ async def test_all_below_goes_and_nothing_beside(service: Service, client: httpx
     assert (done["state"], done["error"], done["progress"]) == ("completed", None, {"done": 11, "total": 11})
     assert done["counts"] == {
         "messages": 20, "evaluations": 5, "actions": 5, "node_invocations": 5, "invocations": 5, "versions": 5,
-        "node_versions": 5, "node_memories": 4, "version_io": 0, "workflows": 1,
+        "node_versions": 5, "node_memories": 4, "version_io": 0, "workflows": 1, "checkpoints": 5,
     }  # fmt: skip
     assert await rows_of(service, tenant) == before
     assert (await client.get("/v1/workflows/w")).status_code == 404

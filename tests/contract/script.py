@@ -109,6 +109,17 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/evaluations", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
+    Line("POST /v1/sessions", "own", {"id": "made", "owner_id": "somebody"}),
+    Line("GET /v1/sessions", "list", query="?count=exact"),
+    Line("GET /v1/sessions/{session_id}", "gone"),
+    Line("PATCH /v1/sessions/{session_id}", "gone", {"metadata": {"of": SECRET}}),
+    Line("DELETE /v1/sessions/{session_id}", "gone", ids={"session_id": "unused"}),
+    Line("POST /v1/invocations/{invocation_id}/checkpoints", "gone", {"state": SECRET}),
+    Line("GET /v1/invocations/{invocation_id}/checkpoints", "gone", query="?include=state"),
+    Line("GET /v1/invocations/{invocation_id}/checkpoints/latest", "gone"),
+    Line("GET /v1/invocations/{invocation_id}/checkpoints/{number}", "gone"),
+    Line("POST /v1/invocations/{invocation_id}/resume", "gone", query="?include=state"),
+    Line("POST /v1/invocations/{invocation_id}/checkpoints/resume", "gone"),
     Line("POST /v1/datasets", "own", {"id": "made", "name": SECRET}),
     Line("GET /v1/datasets", "list", query="?count=exact"),
     Line("GET /v1/datasets/{dataset_id}", "gone"),
@@ -188,6 +199,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/invocations/i/nodes", node)
     await made("POST", "/v1/invocations/i/nodes/ni/actions", {"id": "a", "tool": SECRET, "input": SECRET})
     await made("POST", "/v1/invocations/i/messages", {"id": "m", "role": "r", "payload": SECRET})
+    for session_id in ("s", "unused"):
+        await made("POST", "/v1/sessions", {"id": session_id, "owner_id": SECRET, "metadata": {"of": SECRET}})
+    await made("POST", "/v1/invocations/i/checkpoints", {"number": 0, "node_id": "n", "state": SECRET})
     for dataset_id in ("d", "unused"):
         await made("POST", "/v1/datasets", {"id": dataset_id, "name": SECRET, "owner_id": SECRET})
         await made("POST", "/v1/evaluators", {"id": dataset_id, "name": SECRET, "config": {"of": SECRET}})
@@ -219,6 +233,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "generation_id": "g",
         "number": "0",
         "key_id": "k",
+        "session_id": "s",
         "dataset_id": "d",
         "record_id": "r",
         "evaluator_id": "d",

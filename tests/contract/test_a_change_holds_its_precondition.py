@@ -18,6 +18,7 @@ CHANGES = [
     ("PATCH", "/v1/versions/v/nodes/n/memory", {"a": 1}),
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
+    ("PATCH", "/v1/sessions/s", {"status": "suspended"}),
     ("PATCH", "/v1/datasets/d", {"name": "new"}),
     ("PATCH", "/v1/evaluators/e", {"name": "new"}),
     ("PATCH", "/v1/evolution-runs/r", {"notes": "new"}),
@@ -35,6 +36,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
     await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
     await client.put("/v1/versions/v/io", json=[0])
+    await make.created("/v1/sessions", id="s")
     await make.created("/v1/datasets", id="d", name="old")
     await make.created("/v1/evaluators", id="e", name="old")
     await make.created("/v1/evolution-runs", id="r", generation={"id": "g"})
@@ -111,6 +113,7 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
     [
         ("DELETE", "/v1/workflows/empty"),
         ("DELETE", "/v1/workflows/empty?cascade=true"),
+        ("DELETE", "/v1/sessions/s"),
         ("DELETE", "/v1/datasets/d"),
         ("DELETE", "/v1/evaluators/e"),
     ],

@@ -27,6 +27,8 @@ LISTS = {
     "summaries": "/v1/invocations/inv/summaries",
     "messages": "/v1/invocations/inv/messages",
     "actions": "/v1/invocations/inv/nodes/ni/actions",
+    "sessions": "/v1/sessions",
+    "checkpoints": "/v1/invocations/inv/checkpoints",
     "datasets": "/v1/datasets",
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
@@ -57,6 +59,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     for name in ("inv", "other"):
         await make.invocation(id=name, version_id="v")
     for name in ("w", "x"):
+        await make.created("/v1/sessions", id=name)
+        await make.created("/v1/invocations/inv/checkpoints", state=name)
         await make.created("/v1/datasets", id=name, name="d")
         await make.created("/v1/datasets/w/versions", id=name)
         await make.created("/v1/datasets/w/records", id=name)

@@ -16,7 +16,7 @@ from tests.payloads import PAYLOADS, send
 
 BIG = b'"' + "é\\u0000x€".encode() * 2_000_000 + b'"'
 OK = {200, 201}
-MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth", "checkpoint")
+MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth", "state", "checkpoint")
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,7 @@ class Record:
             ("POST", f"{self.path}/messages", b'{"items":[{"id":"m1","role":"r","payload":%b}]}' % payload),
             ("POST", f"{self.node}/end", b'{"output":%b,"status":"completed"}' % payload),
             ("POST", f"{self.path}/end", b'{"status":"completed","output":%b}' % payload),
+            ("POST", f"{self.path}/checkpoints", b'{"number":7, "state" :%b}' % payload),
             ("POST", "/v1/datasets/ds/records",
              b'{"id":"%b","workflow_input":%b, "ground_truth" :%b}' % (version, payload, payload)),
             ("POST", "/v1/evolution-runs", b'{"id":"r","generation":{"id":"g"}}'),
@@ -79,6 +80,9 @@ class Record:
             f"{self.node}/actions?include=input,output": ("input", "output"),
             f"{self.path}/messages/m1?include=payload": ("payload",),
             f"{self.path}/messages?include=payload": ("payload",),
+            f"{self.path}/checkpoints?include=state": ("state",),
+            f"{self.path}/checkpoints/latest": ("state",),
+            f"{self.path}/checkpoints/7": ("state",),
             f"/v1/dataset-records/{self.version}": ("workflow_input", "ground_truth"),
             "/v1/datasets/ds/records?include=workflow_input,ground_truth": ("workflow_input", "ground_truth"),
             "/v1/evolution-runs/r/generations/last-completed": ("checkpoint",),
@@ -170,7 +174,7 @@ async def test_every_payload_is_in_the_answer_to_its_write_and_in_the_replay_whe
 ) -> None:
     record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
     members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",),
-               ("workflow_input", "ground_truth"), (), (), ()]  # fmt: skip
+               ("state",), ("workflow_input", "ground_truth"), (), (), ()]  # fmt: skip
     for place, ((method, path, body), shown) in enumerate(zip(record.writes(payload), members, strict=True)):
         asked = f"{path}?include={','.join(shown)}" if shown else path
         first = await send(client, method, asked, body, **{"idempotency-key": f"k{place}"})

@@ -349,3 +349,24 @@ async def test_relatives_failures_evaluations_and_costs_in_both_modes(served: Se
     assert (totals.usd_cost, totals.count, totals.input_tokens) == (total, 2, 7)
     groups = cairn.costs.list("workflow", version_id=of, sort="usd_cost")
     assert [(group.key, group.usd_cost) for group in groups] == [("wf_1", total)]
+
+
+def test_sessions_checkpoints_and_resuming(cairn: Cairn) -> None:
+    expires_at = datetime(2999, 1, 1, tzinfo=UTC)
+    session = cairn.sessions.create("ses/1", owner_id="ann", expires_at=expires_at)
+    assert (session.status, session.expires_at) == ("active", expires_at)
+    assert cairn.using(if_match=session.etag).sessions.patch("ses/1", metadata={"a": 1}).metadata == {"a": 1}
+    assert [one.id for one in cairn.sessions.list(status=["active"], expires_after=expires_at)] == ["ses/1"]
+    made = cairn.invocations.create(version_id=version(cairn), session_id="ses/1")
+    cairn.node_invocations.start(made.id, id="n1", node_id="plan")
+    assert cairn.checkpoints.record(made.id, state=HOSTILE, node_id="plan", include=["state"]).state == HOSTILE
+    assert cairn.checkpoints.record(made.id, state=2).number == 2
+    assert [one.number for one in cairn.checkpoints.list(made.id, node_id="plan")] == [1]
+    assert cairn.checkpoints.get(made.id, 1).state == HOSTILE
+    assert cairn.checkpoints.latest(made.id, node_id="plan").number == 1
+    found = cairn.checkpoints.resume(made.id, include=["state"])
+    assert found.checkpoint is not None
+    assert (found.invocation.status, found.checkpoint.state) == ("running", Json("2"))
+    assert ([one.id for one in found.running_nodes], found.node_counts["running"]) == (["n1"], 1)
+    assert cairn.sessions.get("ses/1").owner_id == "ann"
+    cairn.sessions.delete("ses/1")
