@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from app.db.integrity import DRIVER_ERRORS, TRIES, explain, is_lost, is_retryable, pause_seconds
+from app.db.integrity import DRIVER_ERRORS, TRIES, NotNew, explain, is_lost, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
@@ -50,9 +50,15 @@ class Reader(Protocol):
 
 
 class Writer(Reader, Protocol):
-    """Where a store writes. `answer` runs the one statement that decides, and gives None where it gave no answer."""
+    """Where a store writes. `answer` runs the one statement that decides, and gives None where it gave no answer.
 
-    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None: ...
+    `if_new` does the same for less where every row is new, and violates a primary key where one is not. It may be tried
+    first where that costs no more than itself: not within a transaction, which such an error would end.
+    """
+
+    async def answer(
+        self, statement: Statement, if_new: Statement | None = None, /, **arguments: Any
+    ) -> Answer | None: ...
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
@@ -202,8 +208,16 @@ class Once:
         self._database, self._tenant_id, self._claim = database, tenant_id, claim
         self.rows, self.row = database.rows, database.row
 
-    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None:
-        """Run the statement that decides."""
+    async def answer(self, statement: Statement, if_new: Statement | None = None, /, **arguments: Any) -> Answer | None:
+        """Run the statement that decides; where there is one, that for new rows before it."""
+        if if_new is not None:
+            try:
+                return await self._answer(if_new, arguments)
+            except NotNew:
+                pass  # nothing has happened, the claim of a key included
+        return await self._answer(statement, arguments)
+
+    async def _answer(self, statement: Statement, arguments: dict[str, Any]) -> Answer | None:
         if self._claim is None:
             record = await self._database.row(statement.answering, **arguments)
         else:
@@ -239,7 +253,13 @@ class Transaction:
         found = await self.rows(statement, **arguments)
         return found[0] if found else None
 
-    async def answer(self, statement: Statement, **arguments: Any) -> Answer | None:
+    async def answer(
+        self,
+        statement: Statement,
+        if_new: Statement | None = None,  # noqa: ARG002 - its error would end the transaction
+        /,
+        **arguments: Any,
+    ) -> Answer | None:
         """Run the statement that decides."""
         return _answer(await self.row(statement.answering, **arguments))
 

@@ -34,18 +34,20 @@ def digest_of(fields: Mapping[str, Any]) -> bytes:
             kind, text = _canonical(value)
             head[name] = [kind, len(text)]
             tail.append((name, text))
+    if len(tail) > 1:
+        tail.sort()
     found = hashlib.sha256(_encode(head))
-    for _, text in sorted(tail):
+    for _, text in tail:
         found.update(text)
     return found.digest()
 
 
 def _canonical(value: Any) -> tuple[str, bytes]:
-    if isinstance(value, JsonText) and len(value) <= COMPARED_BYTES_MAX:
+    if isinstance(value, bytes):
+        if not isinstance(value, JsonText) or len(value) > COMPARED_BYTES_MAX:
+            return "b", value
         members = json.loads(value, parse_int=_tagged, parse_float=_tagged)
         return "j", json.dumps(members, sort_keys=True, separators=(",", ":")).encode()
-    if isinstance(value, bytes):
-        return "b", value
     if isinstance(value, str):
         return "s", value.encode()
     if isinstance(value, datetime):

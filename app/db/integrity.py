@@ -50,6 +50,12 @@ class IdsTaken(Conflict):
         self.ids = ids
 
 
+class NotNew(AppError):
+    """A row that was taken for new is there; nothing was stored, and the statement that looks first is to be run."""
+
+    status, code = 409, "not_new"
+
+
 def constraint(name: str, refusal: Callable[[], AppError]) -> None:
     """Say what a violation of this constraint means to the caller. Constraint names are interface."""
     _by_constraint[name] = refusal

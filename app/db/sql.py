@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 _PARAMETER = re.compile(r"('(?:[^']|'')*'|--[^\n]*)|(?<![:\w]):([a-z_][a-z0-9_]*)")
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
+_FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
 _COMMENT_LINES = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
@@ -81,9 +82,16 @@ def cleared(names: Iterable[str], given: Mapping[str, Any]) -> str:
 
 
 def load(beside: str, file_name: str = "queries.sql", **fragments: str) -> dict[str, Statement]:
-    """The statements of an SQL file beside a module, by name; `{{fragment}}` is replaced by its SQL."""
-    text = Path(beside).with_name(file_name).read_text()
-    for name, fragment in fragments.items():
-        text = text.replace("{{" + name + "}}", fragment)
-    parts = _NAME.split(text)[1:]
-    return {name: Statement(body, name) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    """The statements of an SQL file beside a module, by name.
+
+    `{{fragment}}` is replaced by its SQL, which is given here or stands in the file, before its use, as `-- fragment:`.
+    """
+    parts = _SECTION.split(Path(beside).with_name(file_name).read_text())[1:]
+    found: dict[str, Statement] = {}
+    for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        text = _FRAGMENT.sub(lambda match: fragments[match[1]], body)
+        if kind == "fragment":
+            fragments[name] = _COMMENT_LINES.sub("", text).strip()
+        else:
+            found[name] = Statement(text, name)
+    return found

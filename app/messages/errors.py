@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.db.integrity import NotNew, constraint
 from app.errors import Conflict, NotFound
 
 
@@ -15,3 +16,6 @@ class MessageConflict(Conflict):
     """An id belongs to a message that was created with other fields; `ids` names each, and nothing was stored."""
 
     code, title = "message_conflict", "The id belongs to another message"
+
+
+constraint("pk_messages", lambda: NotNew("Of the messages, one is there already."))

@@ -59,7 +59,7 @@ _MESSAGE = MESSAGE.json("m")
 # Not the payload: the rows that a statement returns are kept until it ends.
 _SHOWN = ", ".join(f"m.{column.name}" for column in MESSAGE.columns if not column.verbatim)
 _ONE = load(__file__, message=_MESSAGE, shown=_SHOWN, etag="min(m.revision)", body=only(_MESSAGE))
-_MANY = load(__file__, message=_MESSAGE, shown=_SHOWN, etag="CAST(NULL AS bigint)", body=items(_MESSAGE, "g.place"))
+_MANY = load(__file__, message=_MESSAGE, shown=_SHOWN, etag="CAST(NULL AS bigint)", body=items(_MESSAGE, "place"))
 
 
 async def record(
@@ -76,9 +76,11 @@ async def record(
     `InvalidInput` where an id comes twice.
     """
     ids = ids_of(messages, "msg")
+    statements = _ONE if single else _MANY
     try:
         answer = await writer.answer(
-            (_ONE if single else _MANY)["record"],
+            statements["record"],
+            statements["record_new"],
             tenant_id=tenant_id,
             invocation_id=invocation_id,
             ids=ids,

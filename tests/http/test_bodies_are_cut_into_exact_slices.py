@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from app.errors import AppError, InvalidInput, MalformedRequest
 from app.http import cutting
+from app.http.compact import cut_compact
 from app.http.cutting import nests_deeper, read_body, read_payload
+from app.http.plan import plan_for
 from app.http.verbatim import JsonObject, Verbatim
 from tests.http.json_texts import SPACE, VALUES
 
@@ -160,3 +162,67 @@ def test_b06_a_member_of_the_envelope_named_twice_is_refused_but_inside_a_payloa
         read_body(body, Sample)
     inside = b'{"raw":%b}' % body
     assert read_body(inside, Sample) == {"raw": body}
+
+
+class Flat(BaseModel):
+    """A text, an integer, a payload, and what is none of them: the kinds that a compact body is told by."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    text: str | None = None
+    number: int | None = None
+    payload: Verbatim | None = None
+    other: list[str] | None = None
+
+
+class Flats(BaseModel):
+    """Many of them."""
+
+    items: list[Flat]
+
+
+MEMBERS = st.sampled_from(
+    [
+        '"text":"a"', '"text":"\\u0061"', '"text":"a\\nb"', '"text":"é"', '"text":null', '"text":"\\ud800"', '"text":1',
+        '"number":1', '"number":1.0', '"number":-0', '"number":9007199254740993', '"number":"1"', '"number":1e2',
+        '"payload":1.0', '"payload":{"a":1, "a":2}', '"payload":null', '"payload":"\\u0000"', '"payload":[1e400]',
+        '"other":["a","b"]', '"other":[1.50]', '"unknown":1', '"te\\u0078t":"b"',
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.lists(MEMBERS, max_size=5), max_size=3), st.sampled_from([(",", ""), (", ", " ")]), st.booleans())
+def test_a_body_that_is_not_walked_reads_as_if_it_were(
+    objects: list[list[str]], spacing: tuple[str, str], is_list: bool
+) -> None:
+    between, after_colon = spacing
+    texts = ["{" + between.join(member.replace(":", ":" + after_colon, 1) for member in one) + "}" for one in objects]
+    text = f'{{"items":{after_colon}[{between.join(texts)}]}}' if is_list or not texts else texts[0]
+    body, plan = text.encode(), plan_for(Flat, Flats)
+    at_once = cut_compact(body, plan)
+    if at_once is None:
+        return
+    walked = cutting._Cutter(body, 0).document(plan)
+    assert at_once == walked
+    assert list(map(repr, _leaves(at_once))) == list(map(repr, _leaves(walked)))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for name in sorted(value):
+            yield from _leaves(value[name])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("spacing", [(",", ":"), (", ", ": ")], ids=["compact", "as Python writes it"])
+def test_what_programs_send_is_not_walked(spacing: tuple[str, str]) -> None:
+    item = {"text": "a\nb", "number": 3, "payload": {"x": [1.5, None]}, "other": ["a"]}
+    body = json.dumps({"items": [item, item]}, separators=spacing).encode()
+    found = cut_compact(body, plan_for(Flat, Flats))
+    payload = json.dumps(item["payload"], separators=spacing).encode()
+    assert found == {"items": [{**item, "payload": payload}] * 2}
