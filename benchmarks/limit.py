@@ -64,22 +64,23 @@ class _Arguments:
     """The arguments of one query for one client, with only those rebuilt that hold the unique mark."""
 
     def __init__(self, query: Query, client: str) -> None:
-        self.fixed = [_replaced(value, CLIENT, client) for value in query.arguments]
-        self.moving = [place for place, value in enumerate(self.fixed) if _replaced(value, UNIQUE, "") != value]
+        self.fixed = [replaced(value, CLIENT, client) for value in query.arguments]
+        self.moving = [place for place, value in enumerate(self.fixed) if replaced(value, UNIQUE, "") != value]
 
     def of(self, unique: str) -> list[Any]:
         """The arguments of one run."""
         values = list(self.fixed)
         for place in self.moving:
-            values[place] = _replaced(values[place], UNIQUE, unique)
+            values[place] = replaced(values[place], UNIQUE, unique)
         return values
 
 
-def _replaced(value: Any, mark: str, by: str) -> Any:
+def replaced(value: Any, mark: str, by: str) -> Any:
+    """An argument with a mark replaced, in the elements of lists and tuples too."""
     if isinstance(value, str):
         return value.replace(mark, by)
-    if isinstance(value, list):
-        return [_replaced(item, mark, by) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)(replaced(item, mark, by) for item in value)
     return value
 
 

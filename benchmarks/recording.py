@@ -10,7 +10,7 @@ import httpx
 
 from app.main import create_app
 from app.settings import Settings
-from benchmarks.limit import Query
+from benchmarks.limit import Query, replaced
 from benchmarks.request import UNIQUE, Request
 
 
@@ -35,13 +35,14 @@ async def recorded(settings: Settings, bearer: str, requests: Sequence[Request])
         async with httpx.AsyncClient(transport=transport, base_url="http://bench", headers=headers) as client:
             async with service.ground.database.writing() as transaction:
                 transaction.connection.add_query_logger(note)
-            # On its first use of a type the driver asks PostgreSQL about it; that is no part of the request.
-            for mark in (secrets.token_hex(7), UNIQUE):
+            # On its first use of a type the driver asks PostgreSQL about it; that is no part of the request. Each time
+            # everything is new, as it is under load.
+            for mark in (secrets.token_hex(7), secrets.token_hex(7)):
                 sent.clear()
                 for request in requests:
                     seen.clear()
                     body = await _body(client, request, mark)
-                    sent.append(list(seen))
+                    sent.append([Query(query.text, replaced(query.arguments, mark, UNIQUE)) for query in seen])
     return sent, body
 
 
