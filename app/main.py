@@ -28,6 +28,7 @@ from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
 from app.events.store import Subject
 from app.evolution.generation_routes import routes as generation_routes
+from app.evolution.read_routes import routes as evolution_read_routes
 from app.evolution.routes import routes as evolution_routes
 from app.genealogy.routes import routes as genealogy_routes
 from app.http.batch import routes as batch_routes
@@ -175,6 +176,7 @@ def endpoints() -> list[Endpoint]:
         *checkpoint_routes,
         *evolution_routes,
         *generation_routes,
+        *evolution_read_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

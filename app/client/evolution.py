@@ -20,7 +20,16 @@ from app.client.bodies import (
 from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
-from app.client.models import EvolutionRun, Generation, LastCompleted, Member
+from app.client.models import (
+    BestInvocation,
+    Configuration,
+    EvolutionRun,
+    Generation,
+    LastCompleted,
+    Member,
+    Progress,
+    Version,
+)
 from app.client.record import Record
 
 M = TypeVar("M")
@@ -72,6 +81,45 @@ class EvolutionRuns(Resource[M]):
     def heartbeat(self, run_id: str) -> Call[EvolutionRun]:
         """Say that the engine lives; a `ConflictError` tells by `facts["current_status"]` that the run was ended."""
         return Call("POST", path("evolution-runs", run_id, "heartbeat"), one(EvolutionRun))
+
+    @endpoint
+    def progress(self, run_id: str, *, limit: int | None = None, from_number: int | None = None) -> Call[Progress]:
+        """Fitness, accuracy and cost of each generation."""
+        parameters = query({"limit": limit, "from_number": from_number})
+        return Call("GET", path("evolution-runs", run_id, "progress"), one(Progress), parameters)
+
+    @endpoint
+    def best(
+        self, run_id: str, n: int | None = None, *, per: Literal["invocation", "version"] | None = None
+    ) -> Call[Sequence[BestInvocation]]:
+        """The best invocations, each with its version; with `per="version"` the best of each version."""
+        return Call(
+            "GET", path("evolution-runs", run_id, "best"), items_of(BestInvocation), query({"n": n, "per": per})
+        )
+
+    @endpoint
+    def graph(
+        self,
+        run_id: str,
+        *,
+        limit: int | None = None,
+        from_number: int | None = None,
+        to_number: int | None = None,
+    ) -> Call[Record]:
+        """Versions and invocations as `nodes`, and what descends from what as `edges`."""
+        parameters = query({"limit": limit, "from_number": from_number, "to_number": to_number})
+        return Call("GET", path("evolution-runs", run_id, "graph"), one(Record), parameters)
+
+    @listing
+    def versions(self, run_id: str, **paging: Unpack[Paging]) -> Call[Page[Version]]:
+        """The versions that were made in the run's generations."""
+        return Call("GET", path("evolution-runs", run_id, "versions"), page_of(Version), query(paging))
+
+    @listing
+    def configurations(self, run_id: str, **paging: Unpack[Paging]) -> Call[Page[Configuration]]:
+        """What the run's generations saw, identical configurations once."""
+        parameters = query({"group_by": "dsl_hash", **paging})
+        return Call("GET", path("evolution-runs", run_id, "versions"), page_of(Configuration), parameters)
 
     @endpoint
     def checkpoint(self, run_id: str) -> Call[Json]:

@@ -382,3 +382,50 @@ class LastCompleted(Generation):
 
     members: list[Member]
     checkpoint: Json | None
+
+
+class Step(Record):
+    """A generation in the progress of its run."""
+
+    generation_id: str
+    number: int
+    started_at: datetime
+    ended_at: datetime | None
+    best_version_id: str | None
+    best_fitness: float | None
+    avg_fitness: float | None
+    worst_fitness: float | None
+    accuracy: float | None
+    usd_cost: Decimal | None
+    invocation_count: int
+    successful_invocation_count: int
+
+
+class Progress(Record):
+    """How a run came on; `next_number` is where the rest begins."""
+
+    run_id: str
+    generations: list[Step]
+    next_number: int | None
+
+
+class BestInvocation(Invocation):
+    """One of the best invocations of a run, with its version."""
+
+    generation_number: int | None
+    version: Version
+
+
+class Configuration(Record):
+    """Versions with one DSL, as a run saw them."""
+
+    dsl_hash: str
+    first_version_id: str
+    first_generation_number: int | None
+    last_generation_number: int | None
+    generation_count: int
+    version_count: int
+    invocation_count: int
+    successful_invocation_count: int
+    best_fitness: float | None
+    total_cost: Decimal

@@ -1,7 +1,7 @@
-"""Which invocations count for a run or a generation, each once however it is linked.
+"""What belongs to a run or a generation: invocations, each once however it is linked, and the versions it saw.
 
-An invocation belongs to a run by its `run_id`, by its generation, or, where it names neither, by the generation that
-its version was made in. The parts exclude each other, so nothing is counted twice and nothing has to be sorted out.
+An invocation belongs to the run it names, or else to that of its generation, or else to that of its version's
+generation. The parts exclude each other, so nothing is counted twice and nothing has to be sorted out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,33 @@ def invocations_of_run(tenant_id: str, run_id: str) -> str:
   UNION ALL
   SELECT {_SHOWN}, g.id, g.number
   FROM generations AS g JOIN invocations AS i ON i.tenant_id = g.tenant_id AND i.generation_id = g.id
-  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id} AND i.run_id IS DISTINCT FROM g.run_id
+  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id} AND i.run_id IS NULL
   UNION ALL
   SELECT {_SHOWN}, g.id, g.number
   FROM generations AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.generation_id = g.id
   JOIN invocations AS i ON i.tenant_id = v.tenant_id AND i.version_id = v.id
   WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id} AND i.run_id IS NULL AND i.generation_id IS NULL
+)"""
+
+
+def versions_of_run(tenant_id: str, run_id: str) -> str:
+    """The SQL of the versions that a run saw: made in a generation of it, a member of one, or run in it.
+
+    A row for each way and generation, so a version may come several times; only what ran adds invocations and cost.
+    """
+    return f"""(
+  SELECT v.id AS version_id, g.number, 0 AS invocations, 0 AS successes, CAST(NULL AS float8) AS fitness,
+    CAST(NULL AS numeric) AS cost
+  FROM generations AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.generation_id = g.id
+  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id}
+  UNION ALL
+  SELECT m.version_id, g.number, 0, 0, m.fitness, NULL
+  FROM generations AS g JOIN generation_members AS m ON m.tenant_id = g.tenant_id AND m.generation_id = g.id
+  WHERE g.tenant_id = {tenant_id} AND g.run_id = {run_id}
+  UNION ALL
+  SELECT l.version_id, l.number, count(*), count(*) FILTER (WHERE l.status = 'completed'), max(l.fitness_score),
+    sum(l.usd_cost)
+  FROM {invocations_of_run(tenant_id, run_id)} AS l GROUP BY l.version_id, l.number
 )"""
 
 

@@ -1,10 +1,10 @@
-"""The list of runs: in index order where a column sorts it, computed for all that match where a derived value does."""
+"""The list of runs, and the configurations that a run saw."""
 
 from __future__ import annotations
 
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, computed
-from app.evolution.links import DERIVED, RUN_TOTALS
+from app.db.shape import Shape, computed, money
+from app.evolution.links import DERIVED, RUN_TOTALS, versions_of_run
 from app.evolution.store import RUN, RUN_SEEN
 
 _FILTERS = {
@@ -53,3 +53,44 @@ RUNS_BY_DERIVED = Listing(
 def sorted_by(sort: str | None) -> Listing:
     """The listing that has this sort."""
     return RUNS_BY_DERIVED if sort in RUNS_BY_DERIVED.sorts else RUNS
+
+
+# Versions with one DSL are one configuration, whatever their ancestry.
+CONFIGURATIONS = Listing(
+    "configurations",
+    f"""evolution_runs AS r CROSS JOIN LATERAL (
+  SELECT r.tenant_id, v.dsl_hash COLLATE "C" AS dsl_hash,
+    (array_agg(v.id ORDER BY s.number, v.created_at, v.id))[1] AS first_version_id,
+    min(s.number) AS first_generation_number, max(s.number) AS last_generation_number,
+    count(DISTINCT s.number) AS generation_count, count(DISTINCT v.id) AS version_count,
+    CAST(sum(s.invocations) AS bigint) AS invocation_count,
+    CAST(sum(s.successes) AS bigint) AS successful_invocation_count,
+    max(s.fitness) AS best_fitness, COALESCE(sum(s.cost), 0) AS total_cost
+  FROM {versions_of_run("r.tenant_id", "r.id")} AS s
+  JOIN versions AS v ON v.tenant_id = r.tenant_id AND v.id = s.version_id
+  GROUP BY v.dsl_hash COLLATE "C"
+) AS t""",
+    Shape(
+        "dsl_hash",
+        "first_version_id",
+        "first_generation_number",
+        "last_generation_number",
+        "generation_count",
+        "version_count",
+        "invocation_count",
+        "successful_invocation_count",
+        "best_fitness",
+        money("total_cost"),
+    ),
+    sorts={
+        "first_generation_number": Sort("{t}.first_generation_number", "bigint", nullable=True),
+        "last_generation_number": Sort("{t}.last_generation_number", "bigint", nullable=True),
+        "version_count": Sort("{t}.version_count", "bigint"),
+        "invocation_count": Sort("{t}.invocation_count", "bigint"),
+        "best_fitness": Sort("{t}.best_fitness", "float8", nullable=True),
+        "total_cost": Sort("{t}.total_cost", "numeric"),
+    },
+    default=("first_generation_number", "asc"),
+    filters={"run_id": "r.tenant_id = :tenant_id AND r.id = :run_id"},
+    ids=("t.dsl_hash",),
+)

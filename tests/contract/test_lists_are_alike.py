@@ -39,6 +39,7 @@ LISTS = {
     "costs": "/v1/costs",
     "evolution runs": "/v1/evolution-runs",
     "generations": "/v1/evolution-runs/r/generations",
+    "versions of a run": "/v1/evolution-runs/r/versions",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -69,7 +70,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.invocation(id="waiting", version_id="v", status="queued", parent_invocation_id="inv")
     for name in ("r", "s"):
         await make.created("/v1/evolution-runs", id=name)
-        await make.created("/v1/evolution-runs/r/generations")
+        await make.created("/v1/evolution-runs/r/generations", id=name)
+        await make.version("w", generation_id=name)
     for name in ("ni", "nj"):
         await make.created(nodes, id=name, node_id="n")
         await make.created(f"{nodes}/ni/actions", tool="t")

@@ -56,3 +56,20 @@ async def test_a_run_of_generations_and_what_it_resumes_from(served: Served, cai
         assert [(one.id, one.generation_count, one.total_cost) for one in listed] == [(run.id, 2, Decimal(0))]
         assert (await other.evolution_runs.get(run.id)).invocation_count == 0
         assert (await other.generations.get(opened.id)).number == 1
+
+
+def test_what_is_read_of_a_run(cairn: Cairn) -> None:
+    run = cairn.evolution_runs.create(generation={"id": "g"})
+    made = cairn.versions.create("wf_1", dsl={"n": 1}, workflow={}, operation="init", generation_id="g")
+    invocation = cairn.invocations.create(version_id=made.id, generation_id="g")
+    cairn.invocations.end(invocation.id, status="completed", fitness_score=0.5, usd_cost=Decimal("0.1"))
+    (step,) = cairn.evolution_runs.progress(run.id).generations
+    assert (step.number, step.best_fitness, step.usd_cost, step.invocation_count) == (0, 0.5, Decimal("0.1"), 1)
+    for per in (None, "version"):
+        (best,) = cairn.evolution_runs.best(run.id, 3, per=per)
+        assert (best.id, best.version.id, best.generation_number) == (invocation.id, made.id, 0)
+    assert [one.id for one in cairn.evolution_runs.versions(run.id)] == [made.id]
+    (seen,) = cairn.evolution_runs.configurations(run.id, sort="best_fitness")
+    assert (seen.dsl_hash, seen.first_generation_number, seen.total_cost) == (made.dsl_hash, 0, Decimal("0.1"))
+    graph = cairn.evolution_runs.graph(run.id, limit=5)
+    assert [(edge["from"], edge["to"]) for edge in graph["edges"]] == [(made.id, invocation.id)]

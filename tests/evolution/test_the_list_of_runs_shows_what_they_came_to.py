@@ -113,11 +113,15 @@ async def test_an_invocation_that_is_reached_three_ways_counts_once(client: http
     # Not this run's: the version was made in it, but what ran belongs to another.
     for links in ({"run_id": "other"}, {"generation_id": "h"}, {"run_id": "other", "generation_id": "h"}):
         await invocation(client, make, b"1", version_id=inside, **links)
-    for run, count in (("r", 6), ("other", 3)):
+    # What it names itself comes before what its generation names.
+    await invocation(client, make, b"1", version_id=outside, run_id="other", generation_id="g")
+    for run, count in (("r", 6), ("other", 4)):
         found = (await client.get(f"{RUNS}/{run}")).json()
         assert (found["invocation_count"], found["total_cost"]) == (count, count)
     generations = {name: (await client.get(f"/v1/generations/{name}")).json() for name in ("g", "h")}
-    assert {name: item["invocation_count"] for name, item in generations.items()} == {"g": 5, "h": 2}
+    assert {name: item["invocation_count"] for name, item in generations.items()} == {"g": 6, "h": 2}
+    costs = (await client.get("/v1/costs?group_by=run")).json()["items"]
+    assert {item["key"]: item["count"] for item in costs} == {"r": 6, "other": 4}
 
 
 async def test_a_run_without_accuracies_has_no_delta_and_of_one_generation_it_is_zero(
