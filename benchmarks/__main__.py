@@ -25,6 +25,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the long list (default a million)")
     parser.add_argument("--quick", action="store_true", help="one short round at 8 clients: does it all still run?")
     parser.add_argument("--report", type=Path, help="folder for report.md, report.json and report.svg")
+    parser.add_argument("--keep", action="store_true", help="keep what the report has of scenarios not measured now")
     return parser.parse_args()
 
 
@@ -43,7 +44,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     if options.report:
-        report.write(options.report, report.Run(sys.argv[1:], pace, rows, ratios, facts))
+        run = report.Run(sys.argv[1:], pace, rows, ratios, facts)
+        report.write(options.report, run, list(SCENARIOS), keep=options.keep)
     missed = [ratio for ratio in ratios if not ratio.holds]
     for ratio in missed:
         print(f"Missed: {ratio.subject} at {ratio.clients} clients, {ratio.median:.2f} of {ratio.limit}.")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypedDict
 
 from app.embedded.binaries import find_postgres, postgres_version
 from benchmarks.generator import first_words
@@ -28,6 +30,14 @@ class Run:
     facts: dict[str, dict[str, int]]
 
 
+class Told(TypedDict):
+    """A run as report.json keeps it."""
+
+    made: dict[str, str]
+    facts: dict[str, dict[str, int]]
+    ratios: list[dict[str, Any]]
+
+
 def line(ratio: Ratio) -> str:
     """A ratio as a line of text."""
     bound = "" if ratio.least is None else f"  (at least {ratio.least:.2f}: {'yes' if ratio.holds else 'NO'})"
@@ -35,14 +45,34 @@ def line(ratio: Ratio) -> str:
     return f"{ratio.subject}, {ratio.clients} clients: {ratio.median:.2f} of {ratio.limit}, {spread}{bound}"
 
 
-def write(folder: Path, run: Run) -> None:
-    """Write report.md, report.json and report.svg."""
-    made = _made_with(run)
-    found = {"made": made, "facts": run.facts, "ratios": [asdict(ratio) for ratio in run.ratios]}
+def write(folder: Path, run: Run, order: Sequence[str] = (), *, keep: bool = False) -> None:
+    """Write report.md, report.json and report.svg, scenarios in their order.
+
+    With `keep`, what the folder's report has of scenarios that this run did not measure stays in it.
+    """
+    file = folder / "report.json"
+    told: list[Told] = json.loads(file.read_text()) if keep and file.exists() else []
+    measured = {ratio.scenario for ratio in run.ratios}
+    told = [_without(earlier, measured) for earlier in told]
+    told.append({"made": _made_with(run), "facts": run.facts, "ratios": [asdict(ratio) for ratio in run.ratios]})
+    told = [one for one in told if one["ratios"]]
+    ratios = [Ratio(**ratio) for one in told for ratio in one["ratios"]]
+    places = {name: place for place, name in enumerate(order)}
+    ratios.sort(key=lambda ratio: places.get(ratio.scenario, len(places)))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "report.svg").write_text(picture(run.ratios, max(run.pace.clients)))
-    (folder / "report.md").write_text("\n".join(_page(run, made)) + "\n")
+    file.write_text(json.dumps(told, indent=1) + "\n")
+    (folder / "report.svg").write_text(picture(ratios, max(ratio.clients for ratio in ratios)))
+    (folder / "report.md").write_text("\n".join(_page(ratios, told)) + "\n")
+
+
+def _without(told: Told, scenarios: set[str]) -> Told:
+    """What a run told, less these scenarios."""
+    gone = {ratio["subject"] for ratio in told["ratios"] if ratio["scenario"] in scenarios}
+    return {
+        "made": told["made"],
+        "facts": {subject: facts for subject, facts in told["facts"].items() if subject not in gone},
+        "ratios": [ratio for ratio in told["ratios"] if ratio["scenario"] not in scenarios],
+    }
 
 
 def _made_with(run: Run) -> dict[str, str]:
@@ -57,7 +87,7 @@ def _made_with(run: Run) -> dict[str, str]:
     }
 
 
-def _page(run: Run, made: dict[str, str]) -> list[str]:
+def _page(ratios: Sequence[Ratio], told: Sequence[Told]) -> list[str]:
     page = [
         "# What the service reaches",
         "",
@@ -69,7 +99,7 @@ def _page(run: Run, made: dict[str, str]) -> list[str]:
         "| what | of | clients | median | rounds | must reach |",
         "|---|---|---:|---:|---|---|",
     ]
-    for ratio in run.ratios:
+    for ratio in ratios:
         bound = "" if ratio.least is None else f"{ratio.least:.2f}: {'yes' if ratio.holds else '**no**'}"
         page.append(
             f"| {ratio.subject} | {ratio.limit} | {ratio.clients} | {ratio.median:.2f}"
@@ -78,14 +108,18 @@ def _page(run: Run, made: dict[str, str]) -> list[str]:
     page += ["", "Counted on the connection:", ""]
     page += [
         f"- {subject}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}"
-        for subject, counts in run.facts.items()
+        for one in told
+        for subject, counts in one["facts"].items()
         if counts
     ]
-    page += ["", "Made with:", "", *(f"- {name}: {value}" for name, value in made.items())]
+    for one in told:
+        scenarios = dict.fromkeys(ratio["scenario"] for ratio in one["ratios"])
+        page += ["", f"Made with, for {', '.join(scenarios)}:", ""]
+        page += [f"- {name}: {value}" for name, value in one["made"].items()]
     return page
 
 
-def picture(ratios: list[Ratio], clients: int) -> str:
+def picture(ratios: Sequence[Ratio], clients: int) -> str:
     """A bar for each ratio to asyncpg or to a raw INSERT at so many clients; a tick where a bound is."""
     shown = [ratio for ratio in ratios if ratio.clients == clients and ratio.limit != "bare framework"]
     shown = [ratio for ratio in shown if ratio.scenario != "ceiling"]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import report
 from benchmarks.limit import Query
 from benchmarks.request import Request
-from benchmarks.rounds import Bound, Comparison, Load, Pace, compare
+from benchmarks.rounds import Bound, Comparison, Load, Pace, Ratio, compare
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,9 +54,29 @@ def test_a_quick_run_writes_a_report_of_ratios(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--scenario", "invocation", "--report", str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert ended.returncode == 0, ended.stderr
-    found = json.loads((tmp_path / "report.json").read_text())
+    (found,) = json.loads((tmp_path / "report.json").read_text())
     assert {ratio["limit"] for ratio in found["ratios"]} == {"raw asyncpg", "bare framework"}
     assert all(ratio["median"] > 0 for ratio in found["ratios"])
     assert {fact["statements for each request"] for fact in found["facts"].values()} == {1}
     assert (tmp_path / "report.svg").read_text().startswith("<svg")
     assert "start and end an invocation" in (tmp_path / "report.md").read_text()
+
+
+def test_a_report_keeps_the_scenarios_that_a_later_run_did_not_measure(tmp_path: Path) -> None:
+    def run(median: float, *scenarios: str) -> report.Run:
+        ratios = [Ratio(name, f"{name} subject", "limit", 32, median, 0.1, 0.9) for name in scenarios]
+        return report.Run(
+            ["--rounds", "1"], Pace(), 1000, ratios, {ratio.subject: {"statements": 1} for ratio in ratios}
+        )
+
+    report.write(tmp_path, run(0.25, "one", "two"), ["one", "two"], keep=True)
+    report.write(tmp_path, run(0.75, "one"), ["one", "two"], keep=True)
+    page = (tmp_path / "report.md").read_text()
+    assert [row.split(" | ")[3] for row in page.splitlines() if " subject | " in row] == ["0.75", "0.25"]
+    assert [line for line in page.splitlines() if line.startswith("Made with")] == [
+        "Made with, for two:",
+        "Made with, for one:",
+    ]
+    assert page.count("subject: statements 1") == 2
+    report.write(tmp_path, run(0.5, "two"), ["one", "two"])
+    assert "one subject" not in (tmp_path / "report.md").read_text()
