@@ -42,6 +42,7 @@ from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
 from app.jobs.routes import routes as job_routes
 from app.logs import configure_logs
+from app.maintenance.routes import routes as maintenance_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
@@ -172,6 +173,7 @@ def endpoints() -> list[Endpoint]:
         *evaluation_routes,
         *trace_routes,
         *cost_routes,
+        *maintenance_routes,
         *session_routes,
         *checkpoint_routes,
         *evolution_routes,

@@ -109,6 +109,7 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/evaluations", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace", "gone"),
     Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
+    Line("POST /v1/maintenance/cleanup", "list", {}),
     Line("POST /v1/sessions", "own", {"id": "made", "owner_id": "somebody"}),
     Line("GET /v1/sessions", "list", query="?count=exact"),
     Line("GET /v1/sessions/{session_id}", "gone"),

@@ -186,3 +186,30 @@ async def test_load_dataset_records_in_the_order_asked_and_names_every_missing_o
     missing = await client.post("/v1/dataset-records/lookup", json={"ids": ["a", "x", "y"]})
     assert (missing.status_code, missing.json()["code"]) == (404, "dataset_record_not_found")
     assert missing.json()["missing_ids"] == ["x", "y"]
+
+
+async def test_cleanup_stale_records_ends_what_is_silent_and_never_what_lives(
+    client: httpx.AsyncClient, make: Make
+) -> None:
+    version = (await make.version())["id"]
+    for name in ("silent", "alive"):
+        await make.invocation(id=name, version_id=version, started_at="2026-01-05T10:00:00Z")
+        await make.created(f"/v1/invocations/{name}/messages", id="m", role="result")
+        await make.created("/v1/evolution-runs", id=name, started_at="2026-01-05T10:00:00Z", generation={})
+    await client.post("/v1/invocations/alive/heartbeat")
+    await client.post("/v1/evolution-runs/alive/heartbeat")
+    stats = (await client.post("/v1/maintenance/cleanup", json={})).json()
+    assert {name: stats[name] for name in list(stats)[1:7]} == {
+        "workflow_invocations": 1, "node_invocations": 0, "evolution_runs": 1, "evolution_runs_end_times": 1,
+        "generations": 0, "messages": 0,
+    }  # fmt: skip
+    silent = (await client.get("/v1/invocations/silent")).json()
+    assert (silent["status"], silent["error"]["category"]) == ("failed", "stale")
+    assert silent["ended_at"] is not None
+    assert (await client.get("/v1/evolution-runs/silent")).json()["status"] == "interrupted"
+    assert (await client.get("/v1/evolution-runs/alive")).json()["status"] == "running"
+    last = await client.get("/v1/evolution-runs/silent/generations/last-completed")
+    assert last.status_code == 404
+    assert len((await client.get("/v1/invocations/silent/messages")).json()["items"]) == 1
+    keyless = await client.post("/v1/maintenance/cleanup", json={}, headers={"authorization": ""})
+    assert keyless.status_code == 401
