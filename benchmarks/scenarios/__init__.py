@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.ground import Ground
 from benchmarks.rounds import Comparison
-from benchmarks.scenarios import ceiling, invocation, list_pages, message_hundred, message_one, partitioning, trace
+from benchmarks.scenarios import (
+    ancestors,
+    ceiling,
+    invocation,
+    list_pages,
+    message_hundred,
+    message_one,
+    partitioning,
+    trace,
+)
 
 Scenario = Callable[[Ground], Iterator[Comparison]]
 
@@ -17,6 +26,7 @@ SCENARIOS: dict[str, Scenario] = {
     "message-hundred": message_hundred.comparisons,
     "trace": trace.comparisons,
     "list-pages": list_pages.comparisons,
+    "ancestors": ancestors.comparisons,
     "partitioning": partitioning.comparisons,
 }
 # It prepared a decision; what it measures is not the service.
