@@ -9,17 +9,16 @@ import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Annotated, Any, get_args, get_origin
-from urllib.parse import parse_qsl
 
 import msgspec
 from fastapi import Body as BodyParameter
 from fastapi import Query as QueryParameter
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from app.db.database import Answer, Reader
-from app.errors import AppError, MalformedRequest, UnsupportedMediaType, invalid
+from app.errors import AppError, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.cutting import read_body, read_payload
@@ -27,6 +26,7 @@ from app.http.fields import Body, Query
 from app.http.including import Including
 from app.http.openapi import responses_of
 from app.http.problems import rejected
+from app.http.query import read_query, refuse_query
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
@@ -92,7 +92,6 @@ class Endpoint(APIRoute):
             bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
             if isinstance(bare, type) and issubclass(bare, Query):
                 self.query_model, self._query_name = bare, name
-                self._lists = frozenset(_list_fields(bare))
             elif bodies := _bodies(bare):
                 self.body_model, self._body_name = bodies[0], name
                 self.many_model = bodies[1] if len(bodies) > 1 else None
@@ -109,11 +108,11 @@ class Endpoint(APIRoute):
         arguments: dict[str, Any] = dict(zip(self.path_names, path_values, strict=True))
         query = call.scope["query_string"]
         if self.query_model is not None:
-            arguments[self._query_name] = asked = self._query(query)
+            arguments[self._query_name] = asked = read_query(query, self.query_model)
             if self.including is not None:
                 self.including.shape.included(getattr(asked, "include", None))
-        elif query:
-            self._query_names(query, frozenset())
+        else:
+            refuse_query(query)
         if self.body_model is not None:
             arguments[self._body_name] = await self._body(call)
         elif self.takes_payload:
@@ -129,9 +128,9 @@ class Endpoint(APIRoute):
     ) -> Answer | Response:
         """The answer to a write, or its replay, with the verbatim fields that `include` names."""
         query = call.scope["query_string"]
-        if self.including is None or not query or not isinstance(answer, Answer):
+        if self.including is None or self.query_model is None or not query or not isinstance(answer, Answer):
             return answer
-        include = self.including.shape.included(getattr(self._query(query), "include", None))
+        include = self.including.shape.included(getattr(read_query(query, self.query_model), "include", None))
         path = dict(zip(self.path_names, path_values, strict=True))
         return await self.including.shown(reader, call.tenant_id, path, include, answer) if include else answer
 
@@ -160,39 +159,6 @@ class Endpoint(APIRoute):
             return await self.perform(call, path_values)
 
         return await (effect() if claim is None else idempotency.once(call, effect))
-
-    def _query_names(self, query: bytes, known: frozenset[str]) -> list[tuple[str, str]]:
-        try:
-            pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=200)
-        except ValueError:
-            raise MalformedRequest(
-                "The query string is not percent-encoded UTF-8, or has too many parameters."
-            ) from None
-        for name, value in pairs:
-            if name not in known:
-                listed = ", ".join(sorted(known)) or "none"
-                raise invalid(name.replace("\x00", "?"), f"is not a parameter of this call; known: {listed}")
-            if "\x00" in value:
-                raise invalid(name, "must not hold U+0000")
-        return pairs
-
-    def _query(self, query: bytes) -> Query:
-        model = self.query_model
-        assert model is not None
-        if not query:
-            return model()
-        given: dict[str, Any] = {}
-        for name, value in self._query_names(query, frozenset(_wire_names(model))):
-            if name in self._lists:
-                given.setdefault(name, []).append(value)
-            elif name in given:
-                raise invalid(name, "must be given once")
-            else:
-                given[name] = value
-        try:
-            return model.model_validate(given)
-        except ValidationError as error:
-            raise rejected(error, query=True) from None
 
     @staticmethod
     def _check_type(call: Call) -> None:
@@ -275,18 +241,6 @@ def _bodies(kind: Any) -> list[type[Body]]:
     """The body models of an annotation: none, one, or those of a union."""
     parts = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
     return [part for part in parts if isinstance(part, type) and issubclass(part, Body)]
-
-
-def _wire_names(model: type[BaseModel]) -> list[str]:
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _list_fields(model: type[BaseModel]) -> list[str]:
-    return [
-        info.alias or name
-        for name, info in model.model_fields.items()
-        if any(get_origin(part) is list for part in (info.annotation, *get_args(info.annotation)))
-    ]
 
 
 def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:

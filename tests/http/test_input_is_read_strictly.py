@@ -40,11 +40,12 @@ async def test_an_empty_object_is_a_body_that_says_nothing(client: httpx.AsyncCl
 
 
 async def test_a_word_that_is_a_route_is_no_id_on_any_route(client: httpx.AsyncClient, service: Any) -> None:
+    reads = {filled(path) for method, path in operations(service) if method == "GET"}
     for method, path in operations(service):
         for name in re.findall(r"\{(\w+)\}", path):
             for word in ("latest", "summary", "%2E%2E"):
                 raw = filled(path, **{name: word})
-                if method == "GET" and raw in service.openapi()["paths"]:
+                if method == "GET" and raw in reads:
                     continue
                 answer = await client.request(method, raw, json={} if method != "GET" else None)
                 assert problem(answer) == (422, "invalid_input"), (method, raw, answer.text)
