@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from starlette.responses import Response
+
 from app.db.database import Answer
-from app.genealogy import store
+from app.genealogy import picture, store
 from app.genealogy.errors import DifferenceTooLarge, WalkTooLong
 from app.genealogy.listing import ANCESTORS, COMMON_ANCESTORS, DESCENDANTS, Walk
 from app.genealogy.schemas import (
@@ -15,7 +19,9 @@ from app.genealogy.schemas import (
     RelativePage,
     RelativesList,
 )
+from app.http import drawing
 from app.http.call import Call
+from app.http.drawing import PictureTooLarge
 from app.http.endpoint import Routes
 from app.http.paging import page
 from app.versions import store as versions
@@ -102,12 +108,17 @@ async def get_difference(call: Call, version_id: str, other_id: str) -> Answer:
     "/v1/workflows/{workflow_id}/genealogy",
     scope="versions:read",
     response_model=Genealogy,
-    errors=(WorkflowNotFound,),
+    errors=(WorkflowNotFound, PictureTooLarge),
+    responses=drawing.documented("Genealogy of workflow wf_1"),
 )
-async def get_genealogy(call: Call, workflow_id: str, query: GenealogyQuery) -> Answer:
+async def get_genealogy(call: Call, workflow_id: str, query: GenealogyQuery) -> Answer | Response:
     """The newest versions of a workflow with all their parents, as the nodes and edges of a graph.
 
     Parents that are not among them stand at the end of the nodes; `outside` says that one belongs to another workflow.
     `more` says what is left out and how to go on: its cursor belongs to `GET /v1/workflows/{id}/versions`.
+
+    `Accept: image/svg+xml` draws it, for up to 1,000 versions with parents: one column for each depth, an edge from
+    parent to child.
     """
-    return await store.graph(call.reader, call.tenant_id, workflow_id, query.limit)
+    answer = await store.graph(call.reader, call.tenant_id, workflow_id, query.limit)
+    return await drawing.shown(call, answer, partial(picture.drawn, workflow_id))

@@ -29,11 +29,16 @@ class PictureTooLarge(AppError):
     status, code, title = 422, "picture_too_large", "There is too much for one picture"
 
 
-def documented(description: str, example: str) -> dict[int | str, dict[str, Any]]:
+def documented(title: str) -> dict[int | str, dict[str, Any]]:
     """What the OpenAPI document says of an operation that also draws: for a route's `responses`."""
-    content = {SVG: {"schema": {"type": "string"}, "example": example}}
-    vary = {"Vary": {"description": "`Accept`: JSON, or a picture.", "schema": {"type": "string"}}}
-    return {200: {"description": description, "content": content, "headers": vary}}
+    example = f'<svg xmlns="http://www.w3.org/2000/svg" role="img"><title>{title}</title>…</svg>'
+    vary = {"description": "`Accept`: it decides between JSON and a picture.", "schema": {"type": "string"}}
+    return {
+        200: {
+            "content": {SVG: {"schema": {"type": "string"}, "example": example}},
+            "headers": {"Vary": vary},
+        }
+    }
 
 
 def wants_picture(call: Call) -> bool:
