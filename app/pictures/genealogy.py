@@ -32,6 +32,8 @@ EDGES_MAX = 4_000
 BEST = "#d55e00"
 MARGIN, HEAD, WIDTH_MIN = 28.0, 108.0, 720.0
 NAME_SIZE = 10.0
+# Before all that are known: the column of nodes that have none while others do.
+NO_COLUMN = -(2**63)
 
 STYLE = f"""
 text{{font-family:{SANS};fill:{INK};font-size:12px}}
@@ -66,7 +68,8 @@ class Node:
 class Genealogy:
     """What is drawn. Edges are (parent id, child id), a child's first parent first; others' ids are passed over.
 
-    `columns` names what the columns count: where every node's own is known, that; else the depth, found from edges.
+    `columns` names what the columns count: nodes' own where they are known, and those without one stand before them;
+    else the depth, found from edges.
     `remark` is what else must be known, such as that something is left out.
     """
 
@@ -95,11 +98,11 @@ class _Drawing:
         ]
         self.best = None if told.best_id is None else places.get(told.best_id)
         self.line = _first_parents(self.best, self.edges)
-        found = [node.column for node in told.nodes if node.column is not None]
-        known = found if len(found) == len(told.nodes) else depths(len(told.nodes), self.edges)
-        self.labels = sorted(set(known))
-        at = {label: column for column, label in enumerate(self.labels)}
-        self.columns = [at[label] for label in known]
+        known = _known_columns(told.nodes, self.edges)
+        numbers = sorted(set(known))
+        at = {number: column for column, number in enumerate(numbers)}
+        self.columns = [at[number] for number in known]
+        self.labels = ["–" if number == NO_COLUMN else str(number) for number in numbers]
         self.placed: Placed = placed(self.columns, self.edges)
         self.scale = self.placed.scale
 
@@ -123,9 +126,10 @@ class _Drawing:
 
     def _summary(self) -> str:
         parts = [_counted(len(self.told.nodes), self.told.noun), _counted(len(self.edges), "edge")]
-        if self.labels:
-            span = f" to {self.labels[-1]}, from left to right" if len(self.labels) > 1 else ""
-            parts.append(f"{self.told.columns} {self.labels[0]}{span}")
+        numbers = [label for label in self.labels if label != "–"]
+        if numbers:
+            span = f" to {numbers[-1]}, from left to right" if len(numbers) > 1 else ""
+            parts.append(f"{self.told.columns} {numbers[0]}{span}")
         if len(self.placed.bands) > 1:
             parts.append(f"in {len(self.placed.bands)} bands, each continued by the next")
         return " · ".join([*parts, *([self.told.remark] if self.told.remark else [])])
@@ -177,7 +181,7 @@ class _Drawing:
                 )  # fmt: skip
             if column % step == 0:
                 named = column == band.columns.start and cell > 80
-                label = f"{self.told.columns} {self.labels[column]}" if named else str(self.labels[column])
+                label = f"{self.told.columns} {self.labels[column]}" if named else self.labels[column]
                 add(axis, "text", label, x=x + cell / 2, y=top + 18, class_="quiet middle")
         if cell <= 80 and not band.columns.start:
             add(axis, "text", f"{self.told.columns} →", x=MARGIN - beside, y=top + 3, class_="quiet small")
@@ -212,6 +216,11 @@ class _Drawing:
         source, target = edge
         x, y = self._right(source), self.placed.middles[source]
         path = [f"M{number(x)} {number(y)}"]
+        if self.columns[source] == self.columns[target]:
+            # Beside each other: out to the right and back.
+            end_x, end_y = self._right(target), self.placed.middles[target]
+            reach = max(x, end_x) + 24
+            return f"{path[0]}C" + " ".join(number(part) for part in (reach, y, reach, end_y, end_x, end_y))
         for column, passed in self.placed.ways[edge]:
             left = column * self.placed.pitch
             path.append(f"{_bend(x, y, left, passed)}H{number(left + self.placed.cell)}")
@@ -240,7 +249,7 @@ class _Drawing:
             id_y = y - 3 if node.note else y + 4
             add(group, "text", shortened(node.id, scale.id_columns), x=x + 38, y=id_y, class_="id")
             if node.note:
-                add(group, "text", shortened(node.note, 20), x=x + 38, y=y + 12, class_="quiet small")
+                add(group, "text", shortened(node.note, 22), x=x + 38, y=y + 12, class_="quiet small")
             return
         middle = x + (scale.width / 2 if scale is DOTS else scale.radius)
         _draw_mark(group, mark, middle, y, scale.radius, scale.letter, best=best)
@@ -272,6 +281,13 @@ def _bend(from_x: float, from_y: float, to_x: float, to_y: float) -> str:
     reach = max(abs(to_x - from_x) / 2, 12.0)
     numbers = (from_x + reach, from_y, to_x - reach, to_y, to_x, to_y)
     return "C" + " ".join(number(value) for value in numbers)
+
+
+def _known_columns(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
+    known = [node.column for node in nodes if node.column is not None]
+    if not known:
+        return depths(len(nodes), edges)
+    return [NO_COLUMN if node.column is None else node.column for node in nodes]
 
 
 def _first_parents(best: int | None, edges: Sequence[Edge]) -> set[Edge]:

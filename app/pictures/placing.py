@@ -27,7 +27,7 @@ class Scale:
 
 
 # A box with id and note; a mark with its id; a mark alone.
-BOXES = Scale(164.0, 40.0, 18.0, 10.0, 11.0, 16, 60.0, 110.0, 40, 16)
+BOXES = Scale(174.0, 40.0, 18.0, 10.0, 11.0, 16, 60.0, 110.0, 40, 16)
 NAMES = Scale(86.0, 18.0, 8.0, 8.0, 9.0, 10, 44.0, 120.0, 150, 64)
 DOTS = Scale(12.0, 12.0, 7.0, 5.0, 0.0, 0, 26.0, 150.0, 0, 0)
 

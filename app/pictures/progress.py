@@ -47,10 +47,11 @@ class Generation:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is drawn: the generations in the order of their numbers."""
+    """What is drawn: the generations in the order of their numbers, and what else must be known, such as a limit."""
 
     title: str
     generations: Sequence[Generation]
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def summary(progress: Progress) -> str:
     costs = [cost for cost in _finite(generations, lambda generation: generation.cost) if not math.isnan(cost)]
     if costs:
         parts.append(f"{shown(math.fsum(costs))} USD in all")
+    if progress.remark:
+        parts.append(progress.remark)
     return " · ".join(parts)
 
 

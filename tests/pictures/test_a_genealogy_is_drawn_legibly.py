@@ -118,6 +118,13 @@ def test_columns_keep_the_numbers_they_are_told() -> None:
     assert {"generation 7", "1000000"} <= set(texts)
 
 
+def test_nodes_without_a_column_stand_before_the_others() -> None:
+    nodes = [Node("a", "init", 0), Node("b", "mutation", 0), Node("c", "mutation")]
+    texts = _texts(fromstring(draw(Genealogy("Partly", nodes, [("a", "b"), ("b", "c")], "generation"))))
+    assert {"generation –", "0"} <= set(texts)
+    assert any(text.endswith("generation 0") for text in texts)
+
+
 def test_a_chain_breaks_into_bands_like_text() -> None:
     root = fromstring(draw(SHAPES["a chain"]))
     assert len(root.findall(f"{SVG}svg")) > 5
