@@ -29,6 +29,12 @@ def spelled(text: str, *, ascii_only: bool) -> str:
     return text.translate(ASCII).encode("ascii", "replace").decode() if ascii_only else text
 
 
+def console_of(pipe_columns: int) -> Console:
+    """Standard output: as wide as its terminal, or as given where it is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=pipe_columns)
+
+
 def without_unicode(console: Console) -> bool:
     """Whether what the console writes to cannot hold more than ASCII."""
     return console.options.ascii_only

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from app.client import Cairn
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
-from app.commands.sketches import PIPE_LINE_COLUMNS, tree_of, without_unicode
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, tree_of, without_unicode
 from app.genealogy import picture
 
 # Of an id on a terminal; a pipe gets all of it.
@@ -38,10 +37,10 @@ def tree(
     """
     with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
         answer = cairn.workflows.genealogy(workflow, limit=limit)
-    console = Console(highlight=False)
+    console = console_of(PIPE_LINE_COLUMNS)
     drawn = tree_of(
         picture.told(workflow, answer.json_bytes),
         id_columns=ID_COLUMNS if console.is_terminal else None,
         ascii_only=without_unicode(console),
     )
-    console.print(drawn, width=console.width if console.is_terminal else PIPE_LINE_COLUMNS)
+    console.print(drawn)

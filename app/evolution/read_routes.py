@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from starlette.responses import Response
+
 from app.db.database import Answer
-from app.evolution import reads, store
+from app.evolution import picture, reads, store
 from app.evolution.errors import EvolutionRunNotFound
 from app.evolution.listing import CONFIGURATIONS
 from app.evolution.read_schemas import (
@@ -16,7 +18,9 @@ from app.evolution.read_schemas import (
     RunVersionList,
     RunVersionPage,
 )
+from app.http import drawing
 from app.http.call import Call
+from app.http.drawing import PictureTooLarge
 from app.http.endpoint import Routes
 from app.http.paging import page
 from app.versions.store import VERSIONS
@@ -28,13 +32,18 @@ routes = Routes("evolution")
     "/v1/evolution-runs/{run_id}/progress",
     scope="evolution:read",
     response_model=Progress,
-    errors=(EvolutionRunNotFound,),
+    errors=(EvolutionRunNotFound, PictureTooLarge),
+    responses=drawing.documented("Progress of evolution run run_1"),
 )
-async def get_evolution_run_progress(call: Call, run_id: str, query: ProgressQuery) -> Answer:
-    """Best, average and worst fitness, accuracy and cost of each generation, by number."""
-    return await reads.progress(
+async def get_evolution_run_progress(call: Call, run_id: str, query: ProgressQuery) -> Answer | Response:
+    """Best, average and worst fitness, accuracy and cost of each generation, by number.
+
+    `Accept: image/svg+xml` draws them, for up to 2,000 generations, as a chart over the generations.
+    """
+    answer = await reads.progress(
         call.reader, call.tenant_id, run_id, limit=query.limit, from_number=query.from_number
     )  # fmt: skip
+    return await drawing.shown(call, answer, picture.chart)
 
 
 @routes.get(
@@ -53,15 +62,19 @@ async def get_best_of_evolution_run(call: Call, run_id: str, query: BestQuery) -
     "/v1/evolution-runs/{run_id}/graph",
     scope="evolution:read",
     response_model=Graph,
-    errors=(EvolutionRunNotFound,),
+    errors=(EvolutionRunNotFound, PictureTooLarge),
+    responses=drawing.documented("Graph of evolution run run_1"),
 )
-async def get_evolution_run_graph(call: Call, run_id: str, query: GraphQuery) -> Answer:
+async def get_evolution_run_graph(call: Call, run_id: str, query: GraphQuery) -> Answer | Response:
     """The run's versions and invocations as nodes, and what descends from what as edges.
 
     They come in the order of their generations, at most `limit` of each kind; `more` says whether that was all, and
     `from_number` and `to_number` choose generations. An edge is shown where both its ends are.
+
+    `Accept: image/svg+xml` draws it, for up to 1,000 versions: one column for each generation, an edge from parent to
+    child, invocations told with the version that they ran.
     """
-    return await reads.graph(
+    answer = await reads.graph(
         call.reader,
         call.tenant_id,
         run_id,
@@ -69,6 +82,7 @@ async def get_evolution_run_graph(call: Call, run_id: str, query: GraphQuery) ->
         from_number=query.from_number,
         to_number=query.to_number,
     )
+    return await drawing.shown(call, answer, picture.graph)
 
 
 @routes.get(

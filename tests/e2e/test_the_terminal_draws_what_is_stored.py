@@ -1,4 +1,4 @@
-"""`cairn versions tree`: what the service stores, drawn with letters, over HTTP."""
+"""`cairn versions tree` and `cairn runs progress`: what the service stores, drawn with letters, over HTTP."""
 
 from __future__ import annotations
 
@@ -29,16 +29,38 @@ def test_a_workflow_s_versions_are_drawn_as_a_tree(served: Served, cairn: Cairn)
         "    │   ↳ X v4 × v3",
         "    └── M v3",
     ]
+    cairn.versions.create("triage", id="x" * 200, dsl=5, operation="mutation", parent1_id="v4")
+    assert "↳ M " + "x" * 200 in cairn_says(served, "versions", "tree", "triage")
     newest = cairn_says(served, "versions", "tree", "triage", "--limit", "1")
     assert "older versions are left out" in newest
+
+
+def test_a_run_s_progress_is_drawn_generation_by_generation(served: Served, cairn: Cairn) -> None:
+    cairn.evolution_runs.create(id="search")
+    for number in range(3):
+        made = cairn.generations.create("search", number=number)
+        stats = {"best_fitness": 0.5 + number / 4, "avg_fitness": 0.25, "worst_fitness": 0.0}
+        cairn.generations.complete(made.id, stats=stats)
+    lines = [line.rstrip() for line in cairn_says(served, "runs", "progress", "search").splitlines()]
+    assert lines[:2] == ["Progress of evolution run search", "3 generations · best fitness 1 in generation 2"]
+    assert lines[2].split() == ["generation", "best", "average", "worst", "0", "1"]
+    assert [line.split()[:4] for line in lines[3:]] == [
+        ["0", "0.5", "0.25", "0"],
+        ["1", "0.75", "0.25", "0"],
+        ["2", "1", "0.25", "0"],
+    ]
+    assert lines[5].endswith("b")
+    assert max(len(line) for line in lines) <= 100
 
 
 def test_what_is_not_there_is_told_in_one_sentence(served: Served) -> None:
     said = cairn_says(served, "versions", "tree", "none", status=1)
     assert said.startswith("The service refused: workflow_not_found: ")
+    said = cairn_says(served, "runs", "progress", "none", status=1)
+    assert said.startswith("The service refused: evolution_run_not_found: ")
 
 
-@pytest.mark.parametrize("command", [("versions", "tree")])
+@pytest.mark.parametrize("command", [("versions", "tree"), ("runs", "progress")])
 def test_each_command_says_how_it_is_used(command: tuple[str, str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "120"})
     assert result.exit_code == 0
