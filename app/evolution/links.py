@@ -63,9 +63,10 @@ def invocations_of_generation(generation: str) -> str:
 )"""
 
 
+DURATION = "CAST(EXTRACT(epoch FROM {t}.ended_at - {t}.started_at) AS float8)"
 # One row of what is derived from a run `{t}`; a first pass by generation gives counts and mean accuracies at once.
 RUN_TOTALS = f"""LATERAL (
-  SELECT CAST(EXTRACT(epoch FROM {{t}}.ended_at - {{t}}.started_at) AS float8) AS duration,
+  SELECT {DURATION} AS duration,
     (SELECT count(*) FROM generations AS g WHERE g.tenant_id = {{t}}.tenant_id AND g.run_id = {{t}}.id)
       AS generation_count,
     CAST(COALESCE(sum(s.invocations), 0) AS bigint) AS invocation_count,
@@ -80,6 +81,23 @@ RUN_TOTALS = f"""LATERAL (
     FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l GROUP BY l.number
   ) AS s
 ) AS d"""
+# The same parts alone, each a row of what a list is sorted by: no more is derived of a run than its place asks for.
+GENERATIONS_OF_RUN = """LATERAL (
+  SELECT count(*) AS generation_count FROM generations AS g WHERE g.tenant_id = {t}.tenant_id AND g.run_id = {t}.id
+) AS k"""
+SUMS_OF_RUN = f"""LATERAL (
+  SELECT count(*) AS invocation_count, count(*) FILTER (WHERE l.status = 'completed') AS successful_invocation_count,
+    COALESCE(sum(l.usd_cost), 0) AS total_cost
+  FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l
+) AS k"""
+DELTA_OF_RUN = f"""LATERAL (
+  SELECT (array_agg(s.accuracy ORDER BY s.number DESC))[1] - (array_agg(s.accuracy ORDER BY s.number))[1]
+    AS accuracy_delta
+  FROM (
+    SELECT l.number, avg(l.accuracy) AS accuracy FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l
+    WHERE l.number IS NOT NULL AND l.accuracy IS NOT NULL GROUP BY l.number
+  ) AS s
+) AS k"""
 DERIVED = (
     "duration",
     "generation_count",

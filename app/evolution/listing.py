@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, computed, money
-from app.evolution.links import DERIVED, RUN_TOTALS, versions_of_run
-from app.evolution.store import RUN, RUN_SEEN
+from app.db.shape import Shape, money
+from app.evolution.links import DELTA_OF_RUN, DURATION, GENERATIONS_OF_RUN, SUMS_OF_RUN, versions_of_run
+from app.evolution.store import RUN_SEEN
 
 _FILTERS = {
     "status": "t.status = ANY (CAST(:status AS text[]))",
@@ -28,31 +28,38 @@ RUNS = Listing(
         "started_at": Sort("{t}.started_at", "timestamptz"),
         "ended_at": Sort("{t}.ended_at", "timestamptz", nullable=True),
         "status": Sort("{t}.status", "text"),
+        "duration": Sort(DURATION, "float8", nullable=True),
     },
     default=("started_at", "desc"),
     filters=_FILTERS,
 )
-# What is derived is computed beside every run that matches, since it orders them.
-RUNS_BY_DERIVED = Listing(
-    "evolution_runs_by_derived",
-    f"evolution_runs AS t CROSS JOIN {RUN_TOTALS.replace('{t}', 't')}",
-    Shape(*RUN.columns, *(computed(name, f"d.{name}") for name in DERIVED)),
-    sorts={
-        "duration": Sort("d.duration", "float8", nullable=True),
-        "generation_count": Sort("d.generation_count", "bigint"),
-        "invocation_count": Sort("d.invocation_count", "bigint"),
-        "successful_invocation_count": Sort("d.successful_invocation_count", "bigint"),
-        "total_cost": Sort("d.total_cost", "numeric"),
-        "accuracy_delta": Sort("d.accuracy_delta", "float8", nullable=True),
-    },
-    default=("duration", "desc"),
-    filters=_FILTERS,
+
+
+def _sorted_by(row: str, **sorts: Sort) -> Listing:
+    """The list of runs, sorted by what is derived beside every run that matches; the rest for the page alone."""
+    return Listing(
+        f"evolution_runs_by_{'_'.join(sorts)}",
+        f"evolution_runs AS t CROSS JOIN {row.replace('{t}', 't')}",
+        RUN_SEEN,
+        sorts=sorts,
+        default=(next(iter(sorts)), "asc"),
+        filters=_FILTERS,
+    )
+
+
+RUNS_BY_GENERATIONS = _sorted_by(GENERATIONS_OF_RUN, generation_count=Sort("k.generation_count", "bigint"))
+RUNS_BY_SUMS = _sorted_by(
+    SUMS_OF_RUN,
+    invocation_count=Sort("k.invocation_count", "bigint"),
+    successful_invocation_count=Sort("k.successful_invocation_count", "bigint"),
+    total_cost=Sort("k.total_cost", "numeric"),
 )
+RUNS_BY_DELTA = _sorted_by(DELTA_OF_RUN, accuracy_delta=Sort("k.accuracy_delta", "float8", nullable=True))
 
 
 def sorted_by(sort: str | None) -> Listing:
-    """The listing that has this sort."""
-    return RUNS_BY_DERIVED if sort in RUNS_BY_DERIVED.sorts else RUNS
+    """The list of runs that has this sort."""
+    return next((found for found in (RUNS_BY_GENERATIONS, RUNS_BY_SUMS, RUNS_BY_DELTA) if sort in found.sorts), RUNS)
 
 
 # Versions with one DSL are one configuration, whatever their ancestry.

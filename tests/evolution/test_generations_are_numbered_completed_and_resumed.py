@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from app.background.runner import drain
+from app.background.work import JobRunner
 from app.events.jobs import sequencer
 from app.http.service import Service
+from app.main import KINDS
 from tests.conftest import Make
 from tests.payloads import codes, problem, send
 
@@ -300,3 +302,20 @@ async def test_the_versions_of_a_generation_and_of_its_run_agree(client: httpx.A
     assert await ids("generation_id=g0") == {"a0", "b0"}
     assert await ids("run_id=r") == await ids("generation_id=g0") | await ids("generation_id=g1")
     assert await ids("run_id=r&generation_id=g1") == {"a1", "b1"}
+
+
+async def test_a_generation_loses_the_members_whose_workflow_is_deleted_and_no_others(
+    client: httpx.AsyncClient, service: Service, make: Make
+) -> None:
+    await make.workflow(id="kept")
+    await make.version("kept", id="stays")
+    await make.created(GENERATIONS, id="g")
+    await versions(make, "a", "b", generation_id="g")
+    items = [{"version_id": name} for name in ("a", "b", "stays")]
+    await client.put("/v1/generations/g/members", json={"items": items})
+    deleted = await client.delete("/v1/workflows/w?cascade=true")
+    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    job = (await client.get(deleted.headers["location"])).json()
+    assert (job["state"], job["error"], job["counts"]["versions"]) == ("completed", None, 2)
+    left = (await client.get("/v1/generations/g/members")).json()["items"]
+    assert [member["version_id"] for member in left] == ["stays"]
