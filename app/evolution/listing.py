@@ -11,7 +11,9 @@ _FILTERS = {
     "status": "t.status = ANY (CAST(:status AS text[]))",
     "evolution_type": "t.evolution_type = :evolution_type",
     "owner_id": "t.owner_id = :owner_id",
-    "q": "(position(lower(:q) IN lower(t.goal_text)) > 0 OR position(lower(:q) IN lower(t.id)) > 0)",
+    "q": "(position(lower(:q) IN lower(t.goal_text)) > 0 OR position(lower(:q) IN lower(t.id)) > 0"
+    " OR position(lower(:q) IN lower(t.notes)) > 0)",
+    "config_q": "position(lower(:config_q) IN lower(CAST(t.config AS text))) > 0",
     "started_after": "t.started_at >= :started_after",
     "started_before": "t.started_at < :started_before",
     "hide_empty": "(NOT :hide_empty OR EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id"

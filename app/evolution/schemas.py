@@ -60,7 +60,11 @@ class RunList(ListQuery):
     status: list[Status] | None = None
     evolution_type: str | None = None
     owner_id: str | None = None
-    q: Annotated[str, Field(max_length=255, description="Text within the goal or the id, in any case.")] | None = None
+    q: (
+        Annotated[str, Field(max_length=255, description="Text within the goal, the notes or the id, in any case.")]
+        | None
+    ) = None
+    config_q: Annotated[str, Field(max_length=255, description="Text within the config, in any case.")] | None = None
     started_after: Instant | None = None
     started_before: Instant | None = None
     hide_empty: bool | None = Field(None, description="`true` leaves out runs without generations and invocations.")

@@ -7,13 +7,13 @@ from typing import Any
 
 from app.db.database import Answer, Reader
 from app.db.page import Listing, Sort
-from app.db.shape import Column, Shape
+from app.db.shape import Shape
 from app.db.sql import Statement
 from app.errors import MalformedRequest, invalid
 from app.http.cutting import read_payload
 from app.http.fields import JsonObject
 from app.invocations.schemas import InvocationFilter
-from app.invocations.store import INVOCATION
+from app.invocations.store import DESCRIBED, INVOCATION
 
 _RANGES = {
     f"{side}_{name}": f"t.{name} {sign} :{side}_{name}"
@@ -35,16 +35,10 @@ _OF_RUN = """(t.run_id = :linked_run_id OR t.run_id IS NULL AND (
     WHERE g.tenant_id = :tenant_id AND g.run_id = :linked_run_id))))"""
 _LINKS = ("workflow_id", "version_id", "run_id", "generation_id", "session_id", "parent_invocation_id")
 
-# It is looked up for each row, so only where `include` names it.
-_DESCRIPTION = Column(
-    "workflow_description",
-    "(SELECT w.description FROM workflows AS w WHERE w.tenant_id = {t}.tenant_id AND w.id = {t}.workflow_id)",
-    verbatim=True,
-)
 INVOCATIONS = Listing(
     "invocations",
     "invocations AS t",
-    Shape(*INVOCATION.columns, _DESCRIPTION),
+    DESCRIBED,
     sorts={
         "started_at": Sort("{t}.started_at", "timestamptz", nullable=True),
         "ended_at": Sort("{t}.ended_at", "timestamptz", nullable=True),

@@ -74,8 +74,12 @@ async def summarize_invocations(call: Call, query: InvocationFilter) -> Answer:
     errors=(InvocationNotFound,),
 )
 async def get_invocation(call: Call, invocation_id: str, query: IncludeQuery) -> Answer:
-    """An invocation with its payloads, byte for byte; `include=` names those to show, if not all."""
-    return await store.get(call.reader, call.tenant_id, invocation_id, store.INVOCATION.shown(query.include))
+    """An invocation with its payloads, byte for byte; `include=` names those to show, if not all.
+
+    It may also name `workflow_description`.
+    """
+    include = store.INVOCATION.verbatim if query.include is None else store.DESCRIBED.included(query.include)
+    return await store.get(call.reader, call.tenant_id, invocation_id, include)
 
 
 @routes.get(

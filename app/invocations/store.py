@@ -12,7 +12,7 @@ from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
 from app.db.race import decided
-from app.db.shape import Shape, instant, money, verbatim
+from app.db.shape import Column, Shape, instant, money, verbatim
 from app.db.sql import Statement, assignment, load
 from app.errors import AppError, changed, invalid
 from app.invocations.errors import (
@@ -86,6 +86,15 @@ INVOCATION = Shape(
     instant("updated_at"),
 )
 
+# The description is looked up for each row, so only where `include` names it.
+DESCRIBED = Shape(
+    *INVOCATION.columns,
+    Column(
+        "workflow_description",
+        "(SELECT w.description FROM workflows AS w WHERE w.tenant_id = {t}.tenant_id AND w.id = {t}.workflow_id)",
+        verbatim=True,
+    ),
+)
 
 SQL = load(
     __file__,
@@ -191,7 +200,7 @@ async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: l
 @lru_cache(maxsize=16)
 def _get(include: frozenset[str]) -> Statement:
     return Statement(
-        f"SELECT i.revision, {INVOCATION.json('i', include)} AS body FROM invocations AS i"
+        f"SELECT i.revision, {DESCRIBED.json('i', include)} AS body FROM invocations AS i"
         " WHERE i.tenant_id = :tenant_id AND i.id = :id"
     )
 

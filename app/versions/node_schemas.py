@@ -45,6 +45,7 @@ class NodeVersionSearch(NodeVersionList):
     """Filters of the list of node versions across versions."""
 
     llm_model: list[str] | None = None
+    not_llm_model: list[str] | None = Field(None, description="Any model but these, also none.")
 
 
 class NodeVersion(BaseModel):

@@ -47,6 +47,7 @@ NODE_VERSIONS = Listing(
     filters={
         "version_id": "t.version_id = :version_id",
         "llm_model": "t.llm_model = ANY (:llm_model)",
+        "not_llm_model": "(t.llm_model IS NULL OR t.llm_model <> ALL (:not_llm_model))",
         "node_id": "t.node_id = ANY (:node_id)",
     },
 )

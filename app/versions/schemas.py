@@ -62,6 +62,8 @@ class VersionList(IncludingListQuery):
     run_id: str | None = None
     dsl_hash: str | None = None
     parent_id: str | None = None
+    owner_id: str | None = Field(None, description="The owner of the workflow.")
+    latest: bool | None = Field(None, description="`true` shows the newest version of each workflow alone.")
     sort: Literal["created_at"] | None = None
 
 

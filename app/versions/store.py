@@ -53,6 +53,10 @@ VERSIONS = Listing(
         "parent_id": "(t.parent1_id = :parent_id OR t.parent2_id = :parent_id)",
         "run_id": "EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id"
         " AND g.id = t.generation_id AND g.run_id = :run_id)",
+        "owner_id": "EXISTS (SELECT FROM workflows AS w WHERE w.tenant_id = t.tenant_id"
+        " AND w.id = t.workflow_id AND w.owner_id = :owner_id)",
+        "latest": "(NOT :latest OR NOT EXISTS (SELECT FROM versions AS v WHERE v.tenant_id = t.tenant_id"
+        " AND v.workflow_id = t.workflow_id AND (v.created_at, v.id) > (t.created_at, t.id)))",
     },
 )
 

@@ -148,7 +148,7 @@ class Dump:
             **given,
         )
         previous = None
-        for node in ("plan", "search"):
+        for seq, node in enumerate(("plan", "search")):
             ran = self.add(
                 "NodeInvocation", node_invocation_id=self._id("ni"), node_id=node, node_version_id=None,
                 wf_invocation_id=invocation["wf_invocation_id"], wf_version_id=version["wf_version_id"],
@@ -157,7 +157,7 @@ class Dump:
             self.add(
                 "Message", msg_id=self._id("msg"), wf_invocation_id=invocation["wf_invocation_id"],
                 origin_invocation_id=previous, target_invocation_id=ran["node_invocation_id"],
-                from_node_id="start", to_node_id=node, seq=1,
+                from_node_id="start", to_node_id=node, seq=seq,
                 payload={"kind": "delegation", "berichten": [{"type": "text", "text": "workDone fromNodeId"}]},
             )  # fmt: skip
             previous = ran["node_invocation_id"]
