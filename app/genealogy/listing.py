@@ -53,9 +53,9 @@ class Walk(Listing):
 
     @lru_cache(maxsize=256)  # noqa: B019 - listings live as long as the process
     def _statement(
-        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str
+        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str, limit: int
     ) -> Statement:
-        statement = super()._statement(sort, order, given, include, place)
+        statement = super()._statement(sort, order, given, include, place, limit)
         if order == "desc":
             return statement
         return Statement(statement.source.replace(self.source, self.source_of_page), self.name)

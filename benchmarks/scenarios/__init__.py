@@ -13,6 +13,7 @@ from benchmarks.scenarios import (
     list_pages,
     message_hundred,
     message_one,
+    overview,
     partitioning,
     trace,
 )
@@ -27,6 +28,7 @@ SCENARIOS: dict[str, Scenario] = {
     "trace": trace.comparisons,
     "list-pages": list_pages.comparisons,
     "ancestors": ancestors.comparisons,
+    "overview": overview.comparisons,
     "partitioning": partitioning.comparisons,
 }
 # It prepared a decision; what it measures is not the service.

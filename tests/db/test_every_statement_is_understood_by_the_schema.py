@@ -49,7 +49,7 @@ def listed(listing: Listing) -> Iterator[tuple[str, Statement]]:
             for order in ("asc", "desc"):
                 for place in ("start", "key", *(("null",) if listing.sorts[sort].nullable else ())):
                     include = listing.shape.verbatim if given == every else frozenset[str]()
-                    yield f"{sort} {order} {place}", listing._statement(sort, order, given, include, place)
+                    yield f"{sort} {order} {place}", listing._statement(sort, order, given, include, place, 51)
         yield "total", Statement(f"SELECT count(*) AS total FROM {listing.source} WHERE {listing.where(given)}")
 
 

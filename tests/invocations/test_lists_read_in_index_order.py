@@ -81,14 +81,16 @@ def reads_all(node: dict[str, Any]) -> bool:
 async def plans(service: Service, client: httpx.AsyncClient, path: str) -> tuple[list[dict[str, Any]], str | None]:
     """The custom and the generic plan of the one statement behind a read, and the cursor of the next page."""
     seen: list[Any] = []
-    await client.get("/v1/jobs")  # from here on the key is known
     async with service.ground.database.writing() as transaction:
         transaction.connection.add_query_logger(seen.append)
     answer = await client.get(path)
     assert answer.status_code == 200, answer.text
     async with service.ground.database.writing() as transaction:
         transaction.connection.remove_query_logger(seen.append)
-    sent = [query for query in seen if not query.query.startswith(("BEGIN", "COMMIT"))]
+    # Who calls is looked up now and then; that is no part of the read.
+    sent = [
+        query for query in seen if not query.query.startswith(("BEGIN", "COMMIT")) and "api_keys" not in query.query
+    ]
     assert len(sent) == 1, [query.query for query in sent]
     connection = await asyncpg.connect(service.ground.database.url)
     await set_codecs(connection)
