@@ -7,15 +7,14 @@ from decimal import Decimal
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from app.client import Cairn, Json
 from app.client.models import Action, Invocation, Message, Trace, TraceNode
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of
 
-PIPE_COLUMNS = 200_000  # What is not a terminal has no edge to wrap at; above the most that one line can hold.
 STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
 
 
@@ -29,8 +28,7 @@ def show(
     """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs."""
     with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
         trace = cairn.invocations.trace(invocation)
-    console = Console()
-    console.print(tree_of(trace, chars), width=console.width if console.is_terminal else PIPE_COLUMNS)
+    console_of(PIPE_LINE_COLUMNS).print(tree_of(trace, chars))
 
 
 def tree_of(trace: Trace, chars: int) -> Tree:

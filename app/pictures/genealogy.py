@@ -19,6 +19,7 @@ from app.pictures.svg import (
     RULE,
     SANS,
     add,
+    begun,
     cells,
     document,
     number,
@@ -159,12 +160,13 @@ class _Drawing:
         if self.best is None:
             return ""
         best = self.told.nodes[self.best]
-        told = " ".join(("best:", shortened(best.id, 16), shortened(best.note, 24))).strip()
+        told = " ".join(("best:", shortened(best.id, 16), begun(best.note, 24))).strip()
         return f"{told}, and its line of first parents" if self.line else told
 
     def _head_width(self) -> float:
         legend = sum(_legend_width(f"{name} {count:,}") for name, count in self._kinds())
-        return max(WIDTH_MIN, MARGIN + legend + _legend_width(self._best_label()) + MARGIN)
+        summary = 7.2 * cells(self._summary())
+        return max(WIDTH_MIN, max(summary, legend + _legend_width(self._best_label())) + 2 * MARGIN)
 
     def _axis(self, root: Element, band: Band, top: float) -> None:
         """Stripes behind every other column, and as many numbers above as have room."""
@@ -249,7 +251,7 @@ class _Drawing:
             id_y = y - 3 if node.note else y + 4
             add(group, "text", shortened(node.id, scale.id_columns), x=x + 38, y=id_y, class_="id")
             if node.note:
-                add(group, "text", shortened(node.note, 22), x=x + 38, y=y + 12, class_="quiet small")
+                add(group, "text", begun(node.note, 22), x=x + 38, y=y + 12, class_="quiet small")
             return
         middle = x + (scale.width / 2 if scale is DOTS else scale.radius)
         _draw_mark(group, mark, middle, y, scale.radius, scale.letter, best=best)

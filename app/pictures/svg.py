@@ -33,6 +33,12 @@ def shortened(text: str, columns: int) -> str:
     return f"{_within(text, columns - 1 - cells(tail))}…{tail}"
 
 
+def begun(text: str, columns: int) -> str:
+    """The cleaned beginning of a sentence, within so many columns, and `…` where there is more."""
+    text = clean(text)
+    return text if cells(text) <= columns else f"{_within(text, columns - 1).rstrip()}…"
+
+
 def _within(text: str, columns: int) -> str:
     end = 0
     while end < len(text) and cells(text[: end + 1]) <= columns:

@@ -148,6 +148,8 @@ def test_show_prints_what_was_imported(served: Served, file: Path) -> None:
     assert ("$" in printed) == (found.usd_cost is not None)
     for step in found.steps:
         assert f"{step.node_id}  {step.id}  completed" in printed
+    longest = max(len(line) for line in cairn_says(served, "show", found.invocation_id, "--chars", "300").splitlines())
+    assert longest > 100, "What is not a terminal has no edge to wrap at."
 
 
 def test_a_refusal_and_a_wrong_file_are_one_sentence(served: Served, tmp_path: Path) -> None:
