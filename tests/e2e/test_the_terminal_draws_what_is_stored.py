@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -65,3 +66,12 @@ def test_each_command_says_how_it_is_used(command: tuple[str, str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "120"})
     assert result.exit_code == 0
     assert f"Example: cairn {' '.join(command)} " in result.stdout
+
+
+def test_head_of_a_picture_says_how_large_it_is(served: Served, cairn: Cairn) -> None:
+    cairn.workflows.create("triage")
+    headers = {"Accept": "image/svg+xml", "Authorization": f"Bearer {served.key}"}
+    with httpx.Client(base_url=served.url, headers=headers) as http:
+        got, head = (http.request(method, "/v1/workflows/triage/genealogy") for method in ("GET", "HEAD"))
+    assert (head.status_code, head.headers["content-type"], head.content) == (200, "image/svg+xml", b"")
+    assert int(head.headers["content-length"]) == len(got.content)
