@@ -43,6 +43,9 @@ from app.invocations.routes import routes as invocation_routes
 from app.jobs.routes import routes as job_routes
 from app.logs import configure_logs
 from app.maintenance.routes import routes as maintenance_routes
+from app.mcp.config_routes import routes as mcp_config_routes
+from app.mcp.routes import routes as mcp_server_routes
+from app.mcp.version_routes import routes as mcp_version_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
@@ -73,6 +76,7 @@ SUBJECTS = (
     Subject("invocation", "invocations", ("input", "output", "fitness")),
     Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
     Subject("session", "sessions", ()),
+    Subject("mcp_version", "mcp_versions", (), parent="server_id"),
     Subject("dataset", "datasets", ()),
     Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), parent="invocation_id"),
@@ -179,6 +183,9 @@ def endpoints() -> list[Endpoint]:
         *evolution_routes,
         *generation_routes,
         *evolution_read_routes,
+        *mcp_server_routes,
+        *mcp_version_routes,
+        *mcp_config_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

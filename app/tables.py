@@ -11,6 +11,7 @@ import app.evolution.tables
 import app.http.tables
 import app.invocations.tables
 import app.jobs.tables
+import app.mcp.tables
 import app.messages.tables
 import app.nodes.tables
 import app.sessions.tables

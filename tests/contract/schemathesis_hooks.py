@@ -17,7 +17,8 @@ HANDED_OUT = ("cursor", "after")
 NAMED_IN_WORDS = ("include",)
 # What is filtered on is `jsonb`, which no U+0000 can be in, however deep; JSON Schema cannot say so.
 SEARCHABLE = ("metadata", "extras", "memory", "error", "knowledge", "input_schema", "output_schema",
-              "expected_output_type", "snapshot_metadata", "rubric", "config")  # fmt: skip
+              "expected_output_type", "snapshot_metadata", "rubric", "config",
+              "capabilities", "annotations", "traits")  # fmt: skip
 OPERATORS = (
     "PUT /v1/tenants/{tenant_id}",
     "PATCH /v1/tenants/{tenant_id}",
@@ -72,6 +73,8 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label == "PUT /v1/tenants/{tenant_id}/limits":
         # The limit holds for this very run.
         body.update(requests_per_second=1_000_000, burst=10_000_000)
+    elif "/v1/mcp/" in label:
+        _fit_registry(label, body)
     elif label == "PATCH /v1/sessions/{session_id}":
         # What has ended, or has expired, stays so.
         body.pop("status", None)
@@ -92,6 +95,25 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label == "POST /v1/workflows/{workflow_id}/versions":
         # Each operation takes its own number of parents.
         body.update(operation="init", parent1_id=None, parent2_id=None, parents_unknown=False)
+
+
+def _fit_registry(label: str, body: dict[str, Any]) -> None:
+    """Rules of the registry: names that are unique, what a release freezes, no secret values."""
+    if label.endswith("/servers") or label == "PATCH /v1/mcp/servers/{server_id}":
+        body.update(slug=f"s{uuid.uuid4().hex}")
+    elif "/versions" in label and not label.endswith("/tools"):
+        body.update(version=uuid.uuid4().hex, status="draft")
+    elif label.endswith("/tools"):
+        names = [item for item in (body, *(body.get("items") or ())) if "name" in item]
+        for item in names:
+            item.update(name=uuid.uuid4().hex)
+    else:
+        for item in (body, *(body.get("items") or ())):
+            if "name" in item or "config" in item or "server_id" in item:
+                item.update(server_id=None, name=uuid.uuid4().hex, config={"command": "run"})
+        if label.startswith("PUT /v1/mcp/configs"):
+            # A configuration stays its user's.
+            body.update(user_id="u")
 
 
 @schemathesis.auth(refresh_interval=None)

@@ -121,6 +121,37 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/checkpoints/{number}", "gone"),
     Line("POST /v1/invocations/{invocation_id}/resume", "gone", query="?include=state"),
     Line("POST /v1/invocations/{invocation_id}/checkpoints/resume", "gone"),
+    Line("POST /v1/mcp/servers", "own", {"id": "made", "publisher_id": "p", "slug": "made", "display_name": "n"}),
+    Line("GET /v1/mcp/servers", "list", query="?count=exact"),
+    Line("GET /v1/mcp/servers/{server_id}", "gone"),
+    Line("PATCH /v1/mcp/servers/{server_id}", "gone", {"short_description": SECRET}),
+    Line("DELETE /v1/mcp/servers/{server_id}", "gone", ids={"server_id": "unused"}),
+    Line("POST /v1/mcp/servers/{server_id}/versions", "gone", {"id": "made", "version": "9"}),
+    Line("GET /v1/mcp/servers/{server_id}/versions", "gone"),
+    Line("GET /v1/mcp/servers/{server_id}/versions/{version_id}", "gone"),
+    Line("PATCH /v1/mcp/servers/{server_id}/versions/{version_id}", "gone", {"release_notes": SECRET}),
+    Line("DELETE /v1/mcp/servers/{server_id}/versions/{version_id}", "gone", ids={"version_id": "unused"}),
+    Line("POST /v1/mcp/servers/{server_id}/versions/{version_id}/tools", "gone", {"name": "made", "input_schema": {}}),
+    Line("GET /v1/mcp/servers/{server_id}/versions/{version_id}/tools", "gone"),
+    Line("GET /v1/mcp/servers/{server_id}/versions/{version_id}/tools/{tool_name}", "gone"),
+    Line(
+        "DELETE /v1/mcp/servers/{server_id}/versions/{version_id}/tools/{tool_name}",
+        "gone",
+        ids={"tool_name": "unused"},
+    ),
+    Line("POST /v1/mcp/configs", "own", {"id": "made", "user_id": "u", "name": "made", "config": {"command": "c"}}),
+    Line("GET /v1/mcp/configs", "list", query="?user_id=u&count=exact"),
+    Line("GET /v1/mcp/configs/{config_id}", "gone"),
+    Line("PUT /v1/mcp/configs/{config_id}", "own", {"user_id": "u", "name": SECRET, "config": {"command": "c"}}),
+    Line("PATCH /v1/mcp/configs/{config_id}", "gone", {"enabled": False}),
+    Line("DELETE /v1/mcp/configs/{config_id}", "gone", ids={"config_id": "unused"}),
+    Line("GET /v1/mcp/users/{user_id}/configs", "list"),
+    Line(
+        "PUT /v1/mcp/users/{user_id}/configs",
+        "own",
+        {"items": [{"name": "put", "config": {"command": "c"}}]},
+        ids={"user_id": "another"},
+    ),
     Line("POST /v1/datasets", "own", {"id": "made", "name": SECRET}),
     Line("GET /v1/datasets", "list", query="?count=exact"),
     Line("GET /v1/datasets/{dataset_id}", "gone"),
@@ -207,6 +238,14 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for session_id in ("s", "unused"):
         await made("POST", "/v1/sessions", {"id": session_id, "owner_id": SECRET, "metadata": {"of": SECRET}})
     await made("POST", "/v1/invocations/i/checkpoints", {"number": 0, "node_id": "n", "state": SECRET})
+    for name in ("srv", "unused"):
+        server = {"id": name, "publisher_id": SECRET, "slug": name, "display_name": SECRET}
+        await made("POST", "/v1/mcp/servers", server)
+        await made("POST", "/v1/mcp/servers/srv/versions", {"id": "v" if name == "srv" else name, "version": name})
+        tool = {"name": "t" if name == "srv" else name, "description": SECRET, "input_schema": {"of": SECRET}}
+        await made("POST", "/v1/mcp/servers/srv/versions/v/tools", tool)
+        config = {"id": "c" if name == "srv" else name, "user_id": "u", "name": name, "config": {"command": SECRET}}
+        await made("POST", "/v1/mcp/configs", config)
     for dataset_id in ("d", "unused"):
         await made("POST", "/v1/datasets", {"id": dataset_id, "name": SECRET, "owner_id": SECRET})
         await made("POST", "/v1/evaluators", {"id": dataset_id, "name": SECRET, "config": {"of": SECRET}})
@@ -239,6 +278,10 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "number": "0",
         "key_id": "k",
         "session_id": "s",
+        "server_id": "srv",
+        "tool_name": "t",
+        "config_id": "c",
+        "user_id": "u",
         "dataset_id": "d",
         "record_id": "r",
         "evaluator_id": "d",

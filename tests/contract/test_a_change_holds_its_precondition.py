@@ -19,6 +19,11 @@ CHANGES = [
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
     ("PATCH", "/v1/sessions/s", {"status": "suspended"}),
+    ("PATCH", "/v1/mcp/servers/m", {"display_name": "new"}),
+    ("PATCH", "/v1/mcp/servers/m/versions/mv", {"listed": False}),
+    ("PATCH", "/v1/mcp/configs/c", {"enabled": False}),
+    ("PUT", "/v1/mcp/configs/c", {"user_id": "u", "name": "new"}),
+    ("PUT", "/v1/mcp/users/u/configs", {"items": [{"name": "new", "server_id": "m"}]}),
     ("PATCH", "/v1/datasets/d", {"name": "new"}),
     ("PATCH", "/v1/evaluators/e", {"name": "new"}),
     ("PATCH", "/v1/evolution-runs/r", {"notes": "new"}),
@@ -37,6 +42,9 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
     await client.put("/v1/versions/v/io", json=[0])
     await make.created("/v1/sessions", id="s")
+    await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
+    await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")
+    await make.created("/v1/mcp/configs", id="c", user_id="u", name="old", server_id="m")
     await make.created("/v1/datasets", id="d", name="old")
     await make.created("/v1/evaluators", id="e", name="old")
     await make.created("/v1/evolution-runs", id="r", generation={"id": "g"})
@@ -114,6 +122,9 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/workflows/empty"),
         ("DELETE", "/v1/workflows/empty?cascade=true"),
         ("DELETE", "/v1/sessions/s"),
+        ("DELETE", "/v1/mcp/servers/m"),
+        ("DELETE", "/v1/mcp/servers/m/versions/mv"),
+        ("DELETE", "/v1/mcp/configs/c"),
         ("DELETE", "/v1/datasets/d"),
         ("DELETE", "/v1/evaluators/e"),
     ],

@@ -27,6 +27,9 @@ CREATES = {
     "evolution run": ("/v1/evolution-runs", b'{"id":"x",%s}'),
     "node version": ("/v1/versions/v/nodes", b'{"id":"x","node_id":"new",%s}'),
     "session": ("/v1/sessions", b'{"id":"x",%s}'),
+    "mcp version": ("/v1/mcp/servers/m/versions", b'{"id":"x","version":"1",%s}'),
+    "mcp tool": ("/v1/mcp/servers/m/versions/mv/tools", b'{"name":"x","input_schema":{},%s}'),
+    "mcp config": ("/v1/mcp/configs", b'{"id":"x","user_id":"u","name":"n","server_id":"m",%s}'),
     "dataset": ("/v1/datasets", b'{"id":"x","name":"n",%s}'),
     "dataset version": ("/v1/datasets/ds/versions", b'{"id":"x",%s}'),
     "dataset record": ("/v1/datasets/ds/records", b'{"id":"x",%s}'),
@@ -41,6 +44,8 @@ async def record(make: Make) -> None:
     await make.invocation(id="inv", version_id="v")
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
     await make.created("/v1/datasets", id="ds", name="d")
+    await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="n")
+    await make.created("/v1/mcp/servers/m/versions", id="mv", version="0")
     await make.created("/v1/evolution-runs", id="r")
 
 
@@ -52,6 +57,9 @@ def body(kind: str, members: bytes = SENT, number: bytes = b"1") -> bytes:
         "node version": members.replace(b"metadata", b"extras"),
         "dataset version": members.replace(b"metadata", b"snapshot_metadata"),
         "dataset record": members.replace(b"metadata", b"rubric"),
+        "mcp version": members.replace(b"metadata", b"capabilities"),
+        "mcp tool": members.replace(b"metadata", b"annotations"),
+        "mcp config": members.replace(b"metadata", b"config"),
         "evaluator": members.replace(b"metadata", b"config"),
     }.get(kind, members)
     text = CREATES[kind][1] % members

@@ -29,6 +29,10 @@ LISTS = {
     "actions": "/v1/invocations/inv/nodes/ni/actions",
     "sessions": "/v1/sessions",
     "checkpoints": "/v1/invocations/inv/checkpoints",
+    "mcp servers": "/v1/mcp/servers",
+    "mcp versions": "/v1/mcp/servers/w/versions",
+    "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
+    "mcp configs": "/v1/mcp/configs",
     "datasets": "/v1/datasets",
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
@@ -62,6 +66,11 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
         await make.created("/v1/invocations/inv/checkpoints", state=name)
+        await make.created("/v1/mcp/servers", id=name, publisher_id="p", slug=name, display_name="n")
+        version = "v" if name == "w" else name
+        await make.created("/v1/mcp/servers/w/versions", id=version, version=name)
+        await make.created("/v1/mcp/servers/w/versions/v/tools", name=name, input_schema={})
+        await make.created("/v1/mcp/configs", user_id="u", name=name, server_id="w")
         await make.created("/v1/datasets", id=name, name="d")
         await make.created("/v1/datasets/w/versions", id=name)
         await make.created("/v1/datasets/w/records", id=name)
