@@ -39,9 +39,12 @@ SELECT d.revision, d.digest, {{dataset}} AS body FROM datasets AS d WHERE d.tena
 SELECT revision FROM datasets WHERE tenant_id = :tenant_id AND id = :id FOR UPDATE
 
 -- name: referring
-SELECT i.id FROM dataset_records AS r
-JOIN invocations AS i ON i.tenant_id = r.tenant_id AND i.dataset_record_id = r.id
-WHERE r.tenant_id = :tenant_id AND r.dataset_id = :id ORDER BY i.id LIMIT 20
+-- Any 20 of them: to find the first ones by id, every invocation of the tenant might be read.
+SELECT found.id FROM (
+  SELECT i.id FROM dataset_records AS r
+  JOIN invocations AS i ON i.tenant_id = r.tenant_id AND i.dataset_record_id = r.id
+  WHERE r.tenant_id = :tenant_id AND r.dataset_id = :id AND i.dataset_record_id IS NOT NULL LIMIT 20
+) AS found ORDER BY found.id
 
 -- name: delete_records
 DELETE FROM dataset_records WHERE tenant_id = :tenant_id AND dataset_id = :id

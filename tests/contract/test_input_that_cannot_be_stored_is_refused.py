@@ -63,6 +63,14 @@ BAD_TEXT = {"nul": b'"a\\u0000b"', "nul alone": b'"\\u0000"', "high": b'"x\\ud83
         ("POST", "/v1/invocations/i/nodes", b'{"node_id":"n","files":[%b]}', "/files/0"),
         ("POST", "/v1/invocations/i/nodes", b'{"node_id":"n","error":{"message":%b}}', "/error/message"),
         ("POST", "/v1/api-keys", b'{"name":%b,"scopes":["admin"]}', "/name"),
+        ("POST", "/v1/datasets", b'{"name":%b}', "/name"),
+        ("POST", "/v1/datasets/d/records", b'{"items":[{"rubric":[%b]}]}', "/items/0/rubric"),
+        ("POST", "/v1/dataset-records/lookup", b'{"ids":["a",%b]}', "/ids/1"),
+        ("POST", "/v1/evaluators", b'{"name":"n","config":{"a":%b}}', "/config"),
+        ("PATCH", "/v1/sessions/s", b'{"owner_id":%b}', "/owner_id"),
+        ("POST", "/v1/invocations/i/checkpoints", b'{"node_id":%b,"state":1}', "/node_id"),
+        ("POST", "/v1/mcp/servers/m/versions", b'{"version":%b}', "/version"),
+        ("PUT", "/v1/mcp/users/u/configs", b'{"items":[{"name":%b}]}', "/items/0/name"),
     ],
 )
 async def test_b01_text_that_no_column_can_hold_is_refused_by_name(
