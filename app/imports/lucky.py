@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-from decimal import Decimal
-from typing import Any
-
-from app.client.exact import members
-from app.http.fields import JsonObject
 from app.imports.fields import (
-    decoded,
     identifier,
     instant,
     money,
@@ -24,121 +16,28 @@ from app.imports.fields import (
     whole,
     words,
 )
-from app.imports.mapping import Place, TableMapping
-from app.versions.identity import dsl_hash
-from app.versions.node_store import config_hash
+from app.imports.lucky_beside import (
+    DATASET,
+    DATASET_RECORD,
+    DATASET_VERSION,
+    EVALUATION,
+    EVALUATOR,
+    MCP_CONFIG,
+    MCP_SERVER,
+    MCP_TOOL,
+    MCP_VERSION,
+)
+from app.imports.lucky_rows import (
+    EMPTY,
+    finish_invocation,
+    finish_node_invocation,
+    finish_node_version,
+    finish_run,
+    finish_version,
+)
+from app.imports.mapping import TableMapping
 
-EMPTY = JsonObject(b"{}")
 _INVOCATION_STATUSES = one_of("running", "completed", "failed", "rolled_back", "queued", "cancelled")
-# Of the columns that were rounded, how far they may be from what they were rounded from.
-_ROUNDING = 0.5
-
-
-def _finish_evaluator(place: Place) -> None:
-    place.record["updated_at"] = place.record["created_at"]
-
-
-def _finish_run(place: Place) -> None:
-    record = place.record
-    if record["status"] == "running" and record.get("ended_at") is not None:
-        place.notes.append(
-            f"is running though it has an end_time ({record['ended_at'].isoformat()}), which is left out"
-        )
-        record["ended_at"] = None
-
-
-def _finish_version(place: Place) -> None:
-    place.record["dsl_hash"] = dsl_hash(place.record["dsl"])
-
-
-def _finish_node_version(place: Place) -> None:
-    place.record["config_hash"] = config_hash(place.record)
-
-
-def _finish_invocation(place: Place) -> None:
-    record = place.record
-    _objects_only(place)
-    _end_fits_status(place)
-    record["created_at"] = instant(place.row.columns["start_time"])
-    record["updated_at"] = record.get("ended_at") or record["created_at"]
-    derived_score, derived_accuracy = _scores_of(place.exact("fitness"))
-    record["fitness_score"] = _unrounded(place, "fitness_score", derived_score)
-    record["accuracy"] = _unrounded(place, "accuracy", derived_accuracy)
-    io = place.exact("workflow_io")
-    if io is not None and io.startswith(b"{"):
-        found = members(io)
-        for column, names in (("input", ("workflowInput", "input")), ("output", ("workflowOutput", "output"))):
-            if record.get(column) is None:
-                record[column] = next((found[name] for name in names if name in found), None)
-
-
-def _objects_only(place: Place) -> None:
-    """Keep beside the row metadata that is no object."""
-    if not place.record["metadata"].startswith(b"{"):
-        place.kept["metadata"] = place.record["metadata"]
-        place.record["metadata"] = EMPTY
-
-
-def _end_fits_status(place: Place) -> None:
-    """Keep beside the row the times that its status does not have."""
-    record = place.record
-    if record["status"] in ("running", "queued") and record.get("ended_at") is not None:
-        place.kept["end_time"] = place.row.columns["end_time"]
-        record["ended_at"] = None
-        place.notes.append(f"is {record['status']} though it has an end_time, which is kept beside")
-    if record["status"] == "queued":
-        place.kept["start_time"] = place.row.columns["start_time"]
-        record["started_at"] = None
-
-
-def _finish_node_invocation(place: Place) -> None:
-    record = place.record
-    kept_status = {"queued": "running", "rolled_back": "failed", "cancelled": "failed"}.get(record["status"])
-    if kept_status:
-        place.kept["status"] = place.row.columns["status"]
-        place.notes.append(f"is {record['status']}, which a node is not; it is {kept_status}")
-        record["status"] = kept_status
-    _objects_only(place)
-    error = record.get("error")
-    if error is not None and not error.startswith(b"{"):
-        place.kept["error"] = error
-        message = error if error.startswith(b'"') else json.dumps(error.decode()).encode()
-        record["error"] = JsonObject(b'{"message":' + message + b"}")
-    _end_fits_status(place)
-    record["created_at"] = record["started_at"]
-
-
-def _scores_of(fitness: bytes | None) -> tuple[float | None, float | None]:
-    """Score and accuracy, from each of the shapes that `fitness` has had: flat, in `data`, or a bare number."""
-    value = decoded(fitness) if fitness is not None else None
-    if isinstance(value, dict):
-        inner = value["data"] if isinstance(value.get("data"), dict) else value
-        accuracy = _double(inner.get("accuracy"))
-        return _double(inner.get("score")), _double(inner.get("dataAccuracy")) if accuracy is None else accuracy
-    return _double(value), None
-
-
-def _double(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _unrounded(place: Place, name: str, derived: float | None) -> float | None:
-    """The number before it was rounded into its column; the column's own where `fitness` says another."""
-    column: float | None = place.record.get(name)
-    if derived is None or column is None:
-        return column if derived is None else derived
-    if column == math.floor(column) and abs(column - derived) <= _ROUNDING:
-        return derived
-    if column != derived:
-        place.notes.append(f"has {name} {column:g}, but its fitness says {derived:g}; the column is taken")
-    return column
-
 
 WORKFLOW = TableMapping(
     "Workflow",
@@ -153,68 +52,6 @@ WORKFLOW = TableMapping(
     },
     required=("wf_id", "created_at", "updated_at"),
     keeps="metadata",
-)
-DATASET = TableMapping(
-    "DataSet",
-    "datasets",
-    {
-        "dataset_id": ("id", identifier),
-        "name": ("name", words),
-        "description": ("description", words),
-        "data_format": ("data_format", words),
-        "status": ("status", words),
-        "clerk_id": ("owner_id", identifier),
-        "created_at": ("created_at", instant),
-        "updated_at": ("updated_at", instant),
-    },
-    required=("dataset_id", "name", "created_at", "updated_at"),
-    keeps="metadata",
-)
-DATASET_VERSION = TableMapping(
-    "DatasetVersion",
-    "dataset_versions",
-    {
-        "dataset_version_id": ("id", identifier),
-        "dataset_id": ("dataset_id", identifier),
-        "name": ("name", words),
-        "version_label": ("version_label", words),
-        "snapshot_metadata": ("snapshot_metadata", searchable),
-        "created_at": ("created_at", instant),
-    },
-    required=("dataset_version_id", "dataset_id", "created_at"),
-    references={"dataset_id": "datasets"},
-    key=("dataset_id", "id"),
-)
-DATASET_RECORD = TableMapping(
-    "DatasetRecord",
-    "dataset_records",
-    {
-        "dataset_record_id": ("id", identifier),
-        "dataset_id": ("dataset_id", identifier),
-        "dataset_version_id": ("dataset_version_id", identifier),
-        "workflow_input": ("workflow_input", payload),
-        "ground_truth": ("ground_truth", payload),
-        "output_schema_json": ("output_schema", searchable),
-        "rubric": ("rubric", searchable),
-        "created_at": ("created_at", instant),
-    },
-    required=("dataset_record_id", "dataset_id", "created_at"),
-    references={"dataset_id": "datasets", "dataset_version_id": "dataset_versions"},
-)
-EVALUATOR = TableMapping(
-    "Evaluator",
-    "evaluators",
-    {
-        "evaluator_id": ("id", identifier),
-        "name": ("name", words),
-        "config": ("config", searchable),
-        "rubric": ("rubric", searchable),
-        "clerk_id": ("owner_id", identifier),
-        "created_at": ("created_at", instant),
-    },
-    required=("evaluator_id", "name", "created_at"),
-    finish=_finish_evaluator,
-    defaults={"updated_at": None},
 )
 EVOLUTION_RUN = TableMapping(
     "EvolutionRun",
@@ -231,7 +68,7 @@ EVOLUTION_RUN = TableMapping(
         "end_time": ("ended_at", instant),
     },
     required=("run_id", "status", "start_time"),
-    finish=_finish_run,
+    finish=finish_run,
     defaults={"config": EMPTY},
 )
 GENERATION = TableMapping(
@@ -273,7 +110,7 @@ VERSION = TableMapping(
         "updated_at": ("io_updated_at", instant),
     },
     required=("wf_version_id", "workflow_id", "dsl", "created_at"),
-    finish=_finish_version,
+    finish=finish_version,
     extra={"parent_id": "text", "io": "json", "io_updated_at": "timestamptz"},
     references={"workflow_id": "workflows", "generation_id": "generations"},
     defaults={"operation": "init", "parents_unknown": False, "dsl_hash": None},
@@ -299,7 +136,7 @@ NODE_VERSION = TableMapping(
     required=("node_version_id", "wf_version_id", "node_id", "version", "created_at"),
     keeps="extras",
     passed_over=("updated_at",),
-    finish=_finish_node_version,
+    finish=finish_node_version,
     references={"version_id": "versions"},
     extra={"kept_id": "text"},
     defaults={"tools": (), "handoffs": (), "waiting_for": (), "config_hash": None},
@@ -334,7 +171,7 @@ INVOCATION = TableMapping(
     },
     required=("wf_invocation_id", "wf_version_id", "status", "start_time"),
     keeps="extras",
-    finish=_finish_invocation,
+    finish=finish_invocation,
     references={
         "version_id": "versions",
         "run_id": "evolution_runs",
@@ -370,7 +207,7 @@ NODE_INVOCATION = TableMapping(
     required=("node_invocation_id", "node_id", "status", "start_time"),
     keeps="extras",
     passed_over=("updated_at",),
-    finish=_finish_node_invocation,
+    finish=finish_node_invocation,
     extra={"version_id": "text"},
     references={"invocation_id": "invocations", "node_version_id": "node_versions"},
     key=("invocation_id", "id"),
@@ -397,30 +234,15 @@ MESSAGE = TableMapping(
     key=("invocation_id", "id"),
     defaults={"seq": 0},
 )
-EVALUATION = TableMapping(
-    "WorkflowInvocationEval",
-    "evaluations",
-    {
-        "wf_inv_eval_id": ("id", identifier),
-        "wf_inv_id": ("invocation_id", identifier),
-        "accuracy": ("accuracy", score),
-        "feedback": ("feedback", words),
-        "created_at": ("created_at", instant),
-    },
-    required=("wf_inv_eval_id", "created_at"),
-    keeps="metadata",
-    references={"invocation_id": "invocations"},
-    key=("invocation_id", "id"),
-    needs={"invocation_id": "belongs to no workflow invocation: its wf_inv_id is null"},
-)
 # In the order in which they are stored: what is pointed to comes first.
 TABLES = (
     WORKFLOW, DATASET, DATASET_VERSION, DATASET_RECORD, EVALUATOR, EVOLUTION_RUN, GENERATION, VERSION, NODE_VERSION,
-    INVOCATION, NODE_INVOCATION, MESSAGE, EVALUATION,
+    INVOCATION, NODE_INVOCATION, MESSAGE, EVALUATION, MCP_SERVER, MCP_VERSION, MCP_TOOL, MCP_CONFIG,
 )  # fmt: skip
 
 _SIGN_IN = "people and organisations sign in elsewhere; Cairn has tenants and API keys"
 _SECRETS = "Cairn keeps no secrets; its own API keys are made with `cairn keys create`"
+_UNUSED = "no code of Lucky read or wrote it; the registry has servers, versions, tools and configurations"
 LEFT_OUT = {
     "feedback": "words of users about the product, superseded by app.feedback; no part of the record",
     "app.errors": "the log of the application's own errors; no part of the record",
@@ -432,7 +254,15 @@ LEFT_OUT = {
     "iam.org_memberships": _SIGN_IN,
     "iam.orgs": _SIGN_IN,
     "iam.users": _SIGN_IN,
+    **{
+        f"mcp.{name}": _UNUSED
+        for name in (
+            "approvals", "beta_access", "health_checks", "org_access", "prompts", "resources", "review_events",
+            "server_instances", "server_tags", "server_transports", "tags",
+        )
+    },
+    "mcp.server_transport_secrets": _SECRETS,
     "lockbox.secret_keys": _SECRETS,
     "lockbox.user_secrets": _SECRETS,
-}
+}  # fmt: skip
 UNKNOWN = "no table of Lucky has this name"

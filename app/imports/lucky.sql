@@ -29,6 +29,26 @@ WITH ranked AS (
 UPDATE lucky_node_versions AS n SET revision = a.fresh FROM again AS a WHERE a.id = n.id
 RETURNING n.line, n.id, 'version ' || a.was || ' is now revision ' || n.revision AS detail
 
+-- name: place_tools
+-- A tool is identified within the version of its server.
+UPDATE lucky_mcp_tools AS t SET server_id = v.server_id
+FROM (SELECT id, server_id FROM lucky_mcp_versions
+  UNION SELECT id, server_id FROM mcp_versions WHERE tenant_id = :tenant_id) AS v
+WHERE v.id = t.version_id
+
+-- name: name_configs_once
+WITH ranked AS (
+  SELECT id, name, row_number() OVER (PARTITION BY user_id, name ORDER BY created_at, id) AS nth FROM lucky_mcp_configs
+)
+UPDATE lucky_mcp_configs AS c SET name = r.name || ' (' || c.id || ')' FROM ranked AS r
+WHERE r.id = c.id AND r.nth > 1
+RETURNING c.line, c.id, 'is now named ' || c.name AS detail
+
+-- name: enter_config_sets
+INSERT INTO mcp_config_sets AS t (tenant_id, user_id, revision)
+SELECT DISTINCT :tenant_id, s.user_id, 1 FROM lucky_mcp_configs AS s
+ON CONFLICT (tenant_id, user_id) DO UPDATE SET revision = t.revision + 1
+
 -- name: number_generations_once
 WITH ranked AS (
   SELECT id, run_id, number, max(number) OVER (PARTITION BY run_id) AS top,

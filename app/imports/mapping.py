@@ -27,6 +27,8 @@ class Place:
     kept: dict[str, bytes] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # Why the whole row is left out.
+    omitted: str | None = None
 
     def exact(self, column: str) -> bytes | None:
         """The text of a column of the row; None where it is absent or null."""
@@ -63,6 +65,11 @@ class TableMapping:
         return self.required[0]
 
     @property
+    def label(self) -> str:
+        """The same column, as it is called in the record."""
+        return self.columns[self.id_column][0]
+
+    @property
     def staged(self) -> list[str]:
         """The columns of the staged rows, in order."""
         targets = [target for target, _ in self.columns.values()]
@@ -88,6 +95,7 @@ class TableMapping:
         for name in self.required:
             if place.exact(name) is None:
                 raise DumpRefused([f"{file}:{row.line}: the column {name} is missing."])
+        place.omitted = next((why for name, why in self.needs.items() if place.record.get(name) is None), None)
         try:
             self.finish(place)
             if self.keeps:

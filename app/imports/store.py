@@ -10,9 +10,8 @@ from typing import Any
 
 from app.db.database import Database, Transaction
 from app.db.sql import Statement, load
-from app.imports.dump import DumpFile, DumpRefused, Row, files_of, rows_of
+from app.imports.dump import DumpFile, DumpRefused, files_of, rows_of
 from app.imports.lucky import (
-    DATASET_RECORD,
     EVOLUTION_RUN,
     GENERATION,
     INVOCATION,
@@ -23,17 +22,14 @@ from app.imports.lucky import (
     UNKNOWN,
     VERSION,
 )
-from app.imports.mapping import Place, Record, TableMapping
+from app.imports.lucky_beside import DATASET_RECORD, MCP_CONFIG
+from app.imports.mapping import Place, TableMapping
 from app.imports.report import Report, TableReport
-from app.tables import METADATA
+from app.imports.staging import dangling, differing, forgetting, repeated, stage_of, staging, storing
 
 Advance = Callable[[int], None]
 # How many problems one refusal names; there may be as many as rows.
 PROBLEMS_MAX = 50
-# Stored after the rows that it points to.
-_LATER = {"generations": {"best_version_id"}}
-# What two equal versions may differ in as text: their hash is compared.
-_NOT_COMPARED = {"versions": {"dsl"}}
 _REFUSED = (
     (GENERATION, "taken_numbers"),
     (NODE_VERSION, "taken_revisions"),
@@ -98,14 +94,9 @@ def _account(part: TableReport, mapping: TableMapping, place: Place) -> None:
     part.columns_left_out.update(place.left_out)
     for what in place.notes:
         part.note(what, f"line {place.row.line}: {name}")
-    reason = _why_left_out(mapping, place.record)
-    if reason:
-        part.left_out[reason] += 1
-        part.note(reason, f"line {place.row.line}: {name}")
-
-
-def _why_left_out(mapping: TableMapping, record: Record) -> str | None:
-    return next((reason for column, reason in mapping.needs.items() if record.get(column) is None), None)
+    if place.omitted:
+        part.left_out[place.omitted] += 1
+        part.note(place.omitted, f"line {place.row.line}: {name}")
 
 
 class _Import:
@@ -120,14 +111,19 @@ class _Import:
         for mapping in TABLES:
             await self._stage(mapping, files.get(mapping.source))
         self._files = {mapping.source: file.path.name for mapping in TABLES if (file := files.get(mapping.source))}
-        await self._refuse_repeated_ids()
+        await self._do("place_tools")
+        for mapping in TABLES:
+            await self._refuse(mapping, repeated(mapping))
         await self._fit_parents()
         await self._fit_configurations()
-        await self._refuse_dangling()
+        for mapping in TABLES:
+            for sql in dangling(mapping):
+                await self._refuse(mapping, sql, self._tenant_id)
         await self._note(EVOLUTION_RUN, "end_runs", "it had ended without an end_time; ended_at is the last known")
         await self._fit_invocations()
         await self._fit_nodes()
         await self._note(GENERATION, "number_generations_once", "the number was taken in its run, so it has the next")
+        await self._note(MCP_CONFIG, "name_configs_once", "the name was taken among the user's")
         await self._refuse_other_content()
         for mapping in TABLES:
             await self._store(mapping)
@@ -135,26 +131,15 @@ class _Import:
         await self._do("store_members")
 
     async def _stage(self, mapping: TableMapping, file: DumpFile | None) -> None:
-        stage = f"lucky_{mapping.target}"
-        extra = "".join(f", ADD COLUMN {name} {kind}" for name, kind in mapping.extra.items())
-        await self._run(f"CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT * FROM {mapping.target} WITH NO DATA")
-        await self._run(f"ALTER TABLE {stage} ADD COLUMN line bigint{extra}")
+        for sql in staging(mapping):
+            await self._run(sql)
+        stage = stage_of(mapping.target)
         if file is not None:
             columns = mapping.staged
             await self._transaction.connection.copy_records_to_table(
                 stage, records=_records(mapping, file, columns, self._advance), columns=columns
             )
         await self._run(f"ANALYZE {stage}")
-
-    async def _refuse_repeated_ids(self) -> None:
-        for mapping in TABLES:
-            key = ", ".join(mapping.key)
-            await self._refuse(
-                mapping,
-                f"SELECT line, id, 'the id comes again; it was in line ' || first AS detail FROM (SELECT line, id,"
-                f" first_value(line) OVER (PARTITION BY {key} ORDER BY line) AS first FROM lucky_{mapping.target}) AS r"
-                " WHERE line <> first",
-            )
 
     async def _fit_parents(self) -> None:
         await self._note(VERSION, "lost_parents", "a parent is neither in the dump nor in the tenant: parents_unknown")
@@ -174,19 +159,6 @@ class _Import:
         await self._do("leave_repeated_configurations")
         await self._note(NODE_VERSION, "number_revisions_once", "the number was taken at its node, so it has the next")
 
-    async def _refuse_dangling(self) -> None:
-        for mapping in TABLES:
-            sources = {target: source for source, (target, _) in mapping.columns.items()}
-            for column, target in mapping.references.items():
-                await self._refuse(
-                    mapping,
-                    f"SELECT s.line, s.id, '{sources[column]} ' || s.{column} || ' is neither in the dump nor in the"
-                    f" tenant' AS detail FROM lucky_{mapping.target} AS s WHERE s.{column} IS NOT NULL"
-                    f" AND NOT EXISTS (SELECT FROM lucky_{target} AS t WHERE t.id = s.{column}) AND NOT EXISTS"
-                    f" (SELECT FROM {target} AS t WHERE t.tenant_id = $1 AND t.id = s.{column})",
-                    self._tenant_id,
-                )
-
     async def _fit_invocations(self) -> None:
         await self._do("link_to_workflow")
         await self._note(INVOCATION, "link_to_generation", "generation_id was null and is that of its version")
@@ -203,33 +175,24 @@ class _Import:
 
     async def _refuse_other_content(self) -> None:
         for mapping in TABLES:
-            where = _same_key(mapping)
-            await self._refuse(
-                mapping,
-                f"SELECT s.line, s.id, 'is there already with other content' AS detail FROM lucky_{mapping.target} AS s"
-                f" JOIN {mapping.target} AS t ON t.tenant_id = $1 AND {where} WHERE {_differs(mapping)}",
-                self._tenant_id,
-            )
+            await self._refuse(mapping, differing(mapping), self._tenant_id)
         for mapping, name in _REFUSED:
             await self._refuse(mapping, _lucky()[name].text, self._tenant_id)
 
     async def _store(self, mapping: TableMapping) -> None:
         """Store what is not there yet; every row of the stage that is there is equal."""
-        stage, table = f"lucky_{mapping.target}", mapping.target
-        there = await self._run(
-            f"DELETE FROM {stage} AS s USING {table} AS t WHERE t.tenant_id = $1 AND {_same_key(mapping)}",
-            self._tenant_id,
-        )
-        columns = ", ".join(name for name in mapping.stored if name not in _LATER.get(table, ()))
-        made = await self._run(
-            f"INSERT INTO {table} (tenant_id, {columns}) SELECT $1, {columns} FROM {stage}", self._tenant_id
-        )
+        there = await self._run(forgetting(mapping), self._tenant_id)
+        if mapping is MCP_CONFIG:
+            await self._do("enter_config_sets")
+        made = await self._run(storing(mapping), self._tenant_id)
         if mapping is VERSION:
             await self._do("store_io")
         part = self._parts.get(mapping.source)
         if part is not None:
             # Configurations that the import made are rows of no file.
-            own = await self._transaction.connection.fetchval(f"SELECT count(*) FROM {stage} WHERE line = 0")
+            own = await self._transaction.connection.fetchval(
+                f"SELECT count(*) FROM {stage_of(mapping.target)} WHERE line = 0"
+            )
             part.already_there, part.new = there, made - own
 
     async def _refuse(self, mapping: TableMapping, sql: str, *arguments: Any) -> None:
@@ -268,28 +231,6 @@ async def _records(
     mapping: TableMapping, file: DumpFile, columns: list[str], advance: Advance
 ) -> AsyncIterator[tuple[Any, ...]]:
     for row in rows_of(file, advance):
-        record = _converted(mapping, file, row)
-        if record is not None:
-            yield tuple(map(record.get, columns))
-
-
-def _converted(mapping: TableMapping, file: DumpFile, row: Row) -> Record | None:
-    record = mapping.convert(file.path.name, row).record
-    return None if _why_left_out(mapping, record) else record
-
-
-def _same_key(mapping: TableMapping) -> str:
-    return " AND ".join(f"t.{name} = s.{name}" for name in mapping.key)
-
-
-def _differs(mapping: TableMapping) -> str:
-    """Whether a stored row is another than the staged one: by its digest, or column by column where it has none."""
-    table = METADATA.tables[mapping.target]
-    if "digest" in table.columns:
-        return "t.digest IS DISTINCT FROM s.digest"
-    names = [name for name in mapping.stored if name not in _NOT_COMPARED.get(mapping.target, ())]
-    texts = {name for name in names if str(table.columns[name].type) == "JSON"}
-    compared = (
-        (f"t.{name}::text", f"s.{name}::text") if name in texts else (f"t.{name}", f"s.{name}") for name in names
-    )
-    return " OR ".join(f"{stored} IS DISTINCT FROM {staged}" for stored, staged in compared)
+        place = mapping.convert(file.path.name, row)
+        if place.omitted is None:
+            yield tuple(map(place.record.get, columns))

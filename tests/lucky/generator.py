@@ -72,11 +72,26 @@ class Dump:
                 dataset_version_id=snapshot["dataset_version_id"] if number else None,
             )
         self.add("Evaluator", evaluator_id="ev_1", clerk_id="user_1")
+        self._make_registry()
         for name in TABLES:
-            if name.startswith(("app.", "iam.", "lockbox.")) or name == "feedback":
+            if not self.rows[name] and (name.startswith(("app.", "iam.", "lockbox.", "mcp.")) or name == "feedback"):
                 self.add(name)
         for _ in range(runs):
             self._run(generations, size)
+
+    def _make_registry(self) -> None:
+        self.add("mcp.servers", server_id="srv_1", slug="web-search", visibility="public")
+        self.add("mcp.server_versions", sver_id="sver_1", server_id="srv_1", status="released", version="1.0.0")
+        for name in ("search", "read"):
+            self.add("mcp.tools", tool_id=f"tool_{name}", sver_id="sver_1", name=name)
+        for name, server, config in (
+            ("search", "srv_1", {"url": "https://search.example"}),
+            ("own", None, {"command": "npx", "env": {"API_KEY": "${API_KEY}"}}),
+        ):
+            self.add(
+                "mcp.user_server_configs", usco_id=f"usco_{name}", user_id="user_1", name=name, server_id=server,
+                config_json=config, secrets_json={}, inst_id=None,
+            )  # fmt: skip
 
     def _run(self, generations: int, size: int) -> None:
         workflow = self.add("Workflow", wf_id=self._id("wf"), clerk_id="user_1")

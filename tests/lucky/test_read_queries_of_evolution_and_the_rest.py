@@ -203,6 +203,20 @@ async def test_q23_what_the_scripts_look_for(record: Record) -> None:
     assert sorted(ids(others["items"])) == sorted(ids(expected, "node_version_id"))
 
 
+async def test_q24_mcp_configurations_of_a_user_replaced_as_a_whole_or_not_at_all(record: Record) -> None:
+    path = "/v1/mcp/users/user_1/configs"
+    shown = await record.client.get(path)
+    assert [item["name"] for item in shown.json()["items"]] == ["own", "search"]
+    enabled = await record.get("/mcp/configs", user_id="user_1", has_server="false", enabled="true", order="asc")
+    rows = record.rows("mcp.user_server_configs", server_id=None, enabled=True)
+    assert ids(enabled["items"]) == ids(rows, "usco_id")
+    items = [{"name": "own", "config": {"command": "uvx"}}]
+    saved = await record.client.put(path, json={"items": items}, headers={"if-match": shown.headers["etag"]})
+    assert [item["name"] for item in saved.json()["items"]] == ["own"]
+    late = await record.client.put(path, json={"items": []}, headers={"if-match": shown.headers["etag"]})
+    assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
+
+
 async def test_q25_keys_without_their_secrets(record: Record) -> None:
     made = await record.client.post(
         "/v1/api-keys", json={"name": "worker", "scopes": ["invocations:write"], "expires_at": "2099-01-01T00:00:00Z"}

@@ -197,6 +197,38 @@ async def test_evaluations_datasets_and_their_versions_come_too(importer: Import
     assert "dr_1" in problem
 
 
+async def test_the_registry_comes_without_a_secret(importer: Importer, tmp_path: Path) -> None:
+    dump = small()
+    config = dump.row("mcp.user_server_configs", 0)
+    again = dump.add("mcp.user_server_configs", **{**config, "usco_id": "usco_again", "config_json": {"url": "u"}})
+    secret = dump.add(
+        "mcp.user_server_configs",
+        **{**config, "usco_id": "usco_s", "config_json": {"headers": {"X": "9c41-value"}}},
+    )
+    unreachable = dump.add(
+        "mcp.user_server_configs", **{**config, "usco_id": "usco_u", "server_id": None, "config_json": {}}
+    )
+    config["secrets_json"] = {"API_KEY": "9c41-value"}
+    again["created_at"] = "2025-09-01T00:00:00Z"
+    report = await importer.run(dump.write(tmp_path))
+    shown = await importer.client.get("/v1/mcp/users/user_1/configs")
+    assert {item["id"]: item["name"] for item in shown.json()["items"]} == {
+        "usco_search": "search", "usco_own": "own", "usco_again": "search (usco_again)",
+    }  # fmt: skip
+    assert shown.headers["etag"] == '"1"'
+    assert b"9c41-value" not in shown.content
+    part = report.of("mcp.user_server_configs")
+    assert (part.left_out.total(), part.columns_left_out["secrets_json"]) == (2, len(dump.rows[part.source]))
+    told = [row for note in part.notes.values() for row in note.rows]
+    for row in (secret, unreachable):
+        assert any(row["usco_id"] in line for line in told)
+    tools = await importer.get("/v1/mcp/servers/srv_1/versions/sver_1/tools")
+    assert sorted(item["name"] for item in tools["items"]) == ["read", "search"]
+    version = await importer.get("/v1/mcp/servers/srv_1/versions/sver_1")
+    assert version["capabilities"] == dump.row("mcp.server_versions")["capabilities_json"]
+    assert (await importer.run(tmp_path)).new == 0
+
+
 async def test_times_that_a_status_does_not_have_are_kept_beside_and_missing_ends_are_found(
     importer: Importer, tmp_path: Path
 ) -> None:
