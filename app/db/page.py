@@ -81,9 +81,9 @@ class Listing:
         sort, order = self._order(page)
         digest = self._digest(tenant_id, sort, order, given)
         key, after_ids, place = decoded(page.cursor, digest, len(self.ids))
-        statement = self._statement(sort, order, frozenset(given), page.include, place, page.limit + 1)
+        most = 1 << page.limit.bit_length()
+        statement = self._statement(sort, order, frozenset(given), page.include, place, most)
         try:
-            # A source that finds its rows page by page names the limit itself.
             rows = await reader.rows(
                 statement, tenant_id=tenant_id, limit=page.limit + 1, after_key=key, **after_ids, **given
             )
@@ -130,10 +130,11 @@ class Listing:
 
     @lru_cache(maxsize=4096)  # noqa: B019 - listings live as long as the process
     def _statement(
-        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str, limit: int
+        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str, most: int
     ) -> Statement:
-        # The limit is part of the text: as a parameter it counts as a tenth of the rows, so PostgreSQL would not keep
-        # the plan, and making one for each page costs as much as the page.
+        # A bound on the limit is part of the text: a limit that is a parameter counts as a tenth of the rows, so
+        # PostgreSQL would not keep the plan, and making one for each page costs as much as the page. It is a power of
+        # two, so that the limits that callers think of do not fill the cache of prepared statements.
         way = self.sorts[sort]
         expression = way.sql.replace("{t}", "t")
         sign = ">" if order == "asc" else "<"
@@ -145,7 +146,8 @@ class Listing:
         after = [f"CAST(:after_id_{place} AS text)" for place in range(len(self.ids))]
 
         def part(condition: str, ordered: str) -> str:
-            return f"(SELECT {select} FROM {self.source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {limit})"
+            found = f"SELECT {select} FROM {self.source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
+            return f"(SELECT * FROM ({found}) AS p LIMIT CAST(:limit AS bigint))"
 
         by_key = ", ".join(f"{key} {order}" for key in keys)
         by_ids = f"({', '.join(self.ids)}) {sign} ({', '.join(after)})"
@@ -162,12 +164,12 @@ class Listing:
             return Statement(keep + part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         # Those without a value are read only where those with one do not fill the page.
-        nulls += f" AND (SELECT count(*) FROM valued) < {limit}"
+        nulls += f" AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
         return Statement(
             f"{keep.rstrip()}, valued AS MATERIALIZED {valued}\n"
             "SELECT key, ids, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM valued"
             f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_key)} AS b) AS both_halves"
-            f" ORDER BY half, place LIMIT {limit}",
+            " ORDER BY half, place LIMIT CAST(:limit AS bigint)",
             self.name,
         )
 
