@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import importing, keys, runs, versions
+from app.commands import demo, importing, keys, runs, versions
 from app.commands.dev import dev
 from app.commands.doctor import doctor
 from app.commands.documents import openapi, settings
@@ -50,6 +50,7 @@ app.command(epilog="Example: CAIRN_DATABASE__URL=postgresql://… cairn doctor")
 app.command(epilog="Example: cairn openapi > openapi.json")(openapi)
 app.command(epilog="Example: cairn settings > .env.example")(settings)
 app.add_typer(importing.app, name="import")
+app.add_typer(demo.app, name="demo")
 app.command(epilog="Example: cairn show inv_7 --chars 200")(show)
 app.add_typer(runs.app, name="runs")
 app.add_typer(versions.app, name="versions")
