@@ -47,6 +47,12 @@ def runner() -> JobRunner:
     return JobRunner(KINDS, 30)
 
 
+@pytest.fixture(autouse=True)
+async def nothing_else_to_do(service: Service) -> None:
+    """Jobs that other tests asked for and left are done first."""
+    await drain(runner().run, service.ground.database)
+
+
 async def record(make: Make, workflow_id: str) -> None:
     """A workflow with descending versions, invocations that start one another, nodes, tool calls and messages."""
     await make.workflow(id=workflow_id)
