@@ -42,11 +42,11 @@ class Measured:
 def evaluate(coefficients: Sequence[float]) -> Measured:
     """Predict every point with the polynomial, lowest power first, and measure how far off that is.
 
-    Only sums, products and a square root are taken, which every machine rounds alike.
+    Only sums, products and a square root are taken, which every machine and every Python rounds alike: `sum` does not.
     """
     predicted = [_value_at(coefficients, x) for x in XS]
     distances = [y - measured for y, measured in zip(predicted, YS, strict=True)]
-    error = math.sqrt(sum(distance * distance for distance in distances) / len(distances))
+    error = math.sqrt(math.fsum(distance * distance for distance in distances) / len(distances))
     answer = json.dumps([round(y, 4) for y in predicted])
     near = sum(abs(distance) <= NEAR for distance in distances)
     return Measured(answer, error, 1 / (1 + error), near / len(distances), CHARACTER_PRICE * len(answer))
