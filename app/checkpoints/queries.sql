@@ -1,10 +1,8 @@
 -- name: record
--- Without a number it takes the next under the invocation. Two that take the same one: the second finds the first's row
--- in its way, gives no answer row, and is run again.
+-- Without a number it takes the next under the invocation, whose row it locks for that, so writers at once take turns.
+-- Where somebody gives that very number meanwhile there is no answer row, and it is run again.
 WITH numbered AS (
-  SELECT COALESCE(CAST(:number AS bigint), (
-    SELECT COALESCE(max(c.number), 0) + 1 FROM checkpoints AS c
-    WHERE c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id)) AS number
+  SELECT COALESCE(CAST(:number AS bigint), cairn_next_checkpoint(:tenant_id, :invocation_id)) AS number
 ), created AS (
   INSERT INTO checkpoints (tenant_id, invocation_id, number, node_id, state, digest)
   SELECT :tenant_id, :invocation_id, n.number, :node_id, CAST(:state AS json), :digest FROM numbered AS n

@@ -18,8 +18,6 @@ from app.invocations.tables import OPEN
 
 # As many as a trace shows; how many there are is always said.
 NODES_MAX = 10_000
-# How often the next number is taken again: of those who want it at once, one gets it each time.
-NUMBER_TRIES = 30
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
 
 CHECKPOINT = Shape("invocation_id", "number", "node_id", verbatim("state"), instant("created_at"))
@@ -69,7 +67,7 @@ async def record(writer: Writer, tenant_id: str, invocation_id: str, given: dict
             raise CheckpointConflict("The number holds another node or state.", number=number)
 
     fields = {"node_id": given.get("node_id"), "state": given.get("state")}
-    return await decided(writer, _SQL["record"], why, NUMBER_TRIES, digest=digest, **key, **fields)
+    return await decided(writer, _SQL["record"], why, digest=digest, **key, **fields)
 
 
 @lru_cache(maxsize=4)
