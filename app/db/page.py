@@ -164,7 +164,7 @@ class Listing:
             return Statement(keep + part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         # Those without a value are read only where those with one do not fill the page.
-        nulls += f" AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
+        nulls += " AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
         return Statement(
             f"{keep.rstrip()}, valued AS MATERIALIZED {valued}\n"
             "SELECT key, ids, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM valued"

@@ -90,11 +90,7 @@ def comparisons(ground: Ground) -> Iterator[Comparison]:
             "raw asyncpg": ground.driver(queries[0]),
             "bare framework": bare,
         }
-        every = (1, 8, 32)
-        bounds = (
-            *(Bound(f"among {FEW:,}", 1 / 1.5, clients) for clients in every),
-            Bound("SQL by hand", 0.5),
-        )
+        bounds = tuple(Bound(f"among {FEW:,}", 1 / 1.5, clients) for clients in (1, 8, 32))
         yield Comparison(
             f"{DEEP} ancestors among {ground.rows:,} versions", ground.service(requests, key), limits, bounds,
             {"statements": len(queries[0])},
