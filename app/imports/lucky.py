@@ -261,7 +261,7 @@ LEFT_OUT = {
             "server_instances", "server_tags", "server_transports", "tags",
         )
     },
-    "mcp.server_transport_secrets": _SECRETS,
+    "mcp.server_transport_secrets": "secret values are never stored; a configuration refers to them",
     "lockbox.secret_keys": _SECRETS,
     "lockbox.user_secrets": _SECRETS,
 }  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from app.imports.lucky import (
 )
 from app.imports.lucky_beside import DATASET_RECORD, MCP_CONFIG
 from app.imports.mapping import Place, TableMapping
-from app.imports.report import Report, TableReport
+from app.imports.report import NAMED_MAX, Note, Report, TableReport
 from app.imports.staging import dangling, differing, forgetting, repeated, stage_of, staging, storing
 
 Advance = Callable[[int], None]
@@ -108,6 +107,9 @@ class _Import:
         self._parts = {part.source: part for part in report.tables}
 
     async def run(self, files: Mapping[str, DumpFile]) -> None:
+        """Stage, fit, check and store the rows of the files. Raises `DumpRefused`."""
+        # One statement stores a whole table, whatever time-out the role has.
+        await self._run("SET LOCAL statement_timeout = 0")
         for mapping in TABLES:
             await self._stage(mapping, files.get(mapping.source))
         self._files = {mapping.source: file.path.name for mapping in TABLES if (file := files.get(mapping.source))}
@@ -129,6 +131,9 @@ class _Import:
             await self._store(mapping)
         await self._do("store_best")
         await self._do("store_members")
+        for mapping in TABLES:
+            # Reads are planned by what the tables hold; the server would look at them some time later.
+            await self._run(f"ANALYZE {mapping.target}")
 
     async def _stage(self, mapping: TableMapping, file: DumpFile | None) -> None:
         for sql in staging(mapping):
@@ -207,16 +212,25 @@ class _Import:
             )
 
     async def _note(self, mapping: TableMapping, name: str, what: str) -> int:
-        """Carry out a statement that returns the rows it fitted, and say so in the report."""
-        found = await self._do(name)
+        """Carry out a statement that returns the rows it fitted, and say so in the report. Returns their number."""
+        found = await self._fetch(
+            f"WITH fitted AS ({_lucky()[name].source})"
+            f" SELECT *, count(*) OVER () AS total FROM fitted ORDER BY line, id LIMIT {NAMED_MAX}"
+        )
+        total: int = found[0]["total"] if found else 0
         part = self._parts.get(mapping.source)
-        if part is not None:
-            for row in sorted(found, key=itemgetter("line")):
-                part.note(what, f"line {row['line']}: {row['id']} {row['detail']}" if row["line"] else row["detail"])
-        return len(found)
+        if part is not None and found:
+            told = (
+                f"line {row['line']}: {row['id']} {row['detail']}" if row["line"] else row["detail"] for row in found
+            )
+            part.notes[what] = Note(total, list(told))
+        return total
 
-    async def _do(self, name: str) -> list[Any]:
-        statement = _lucky()[name]
+    async def _do(self, name: str) -> None:
+        await self._fetch(_lucky()[name].source)
+
+    async def _fetch(self, sql: str) -> list[Any]:
+        statement = Statement(sql)
         arguments = {"tenant_id": self._tenant_id}
         found: list[Any] = await self._transaction.connection.fetch(statement.text, *statement.bind(arguments))
         return found

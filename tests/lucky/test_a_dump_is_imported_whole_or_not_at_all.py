@@ -75,6 +75,30 @@ async def test_a_row_that_is_there_with_other_content_is_named_and_nothing_is_st
     assert dump.row("Message", 6)["msg_id"] in problems[0]
 
 
+async def test_a_row_that_was_changed_since_is_there_already_and_stays_as_it_is_now(
+    importer: Importer, tmp_path: Path
+) -> None:
+    dump = Dump(3)
+    folder = dump.write(tmp_path / "dump")
+    await importer.run(folder)
+    path = f"/v1/invocations/{dump.row('WorkflowInvocation')['wf_invocation_id']}"
+    assert (await importer.client.patch(path, json={"feedback": "Seen since."})).status_code == 200
+    assert (await importer.run(folder)).new == 0
+    assert (await importer.get(path))["feedback"] == "Seen since."
+
+
+async def test_a_file_that_breaks_off_at_its_end_is_refused_there_and_nothing_is_stored(
+    importer: Importer, tmp_path: Path
+) -> None:
+    dump = Dump(3)
+    folder = dump.write(tmp_path / "dump")
+    (path,) = folder.glob("Message.json*")
+    lines = path.read_text().rstrip("]\n").splitlines()
+    path.write_text("\n".join(lines)[:-20])
+    (problem,) = await importer.refuses(folder)
+    assert problem.startswith(f"{path.name}:{len(lines)}:")
+
+
 async def test_references_that_lead_nowhere_are_named_by_row(importer: Importer, tmp_path: Path) -> None:
     dump = Dump(4)
     lost = dump.rows["Generation"].pop(1)
