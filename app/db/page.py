@@ -123,6 +123,13 @@ class Listing:
         )
         return int(counted["total"]) if counted is not None else 0
 
+    def rows_of(self, order: str) -> str:  # noqa: ARG002 - here a page in either order has one source
+        """The SQL of where a page in this order, `asc` or `desc`, finds its rows.
+
+        It may name `:limit`, `:after_key` and `:after_id_0` …, which are the page's.
+        """
+        return self.source
+
     def where(self, given: Iterable[str]) -> str:
         """The condition of a set of filters, as SQL."""
         within = "CAST(:tenant_id AS text) IS NOT NULL" if self.of_all else "t.tenant_id = :tenant_id"
@@ -138,7 +145,7 @@ class Listing:
         way = self.sorts[sort]
         expression = way.sql.replace("{t}", "t")
         sign = ">" if order == "asc" else "<"
-        filters = self.where(given)
+        source, filters = self.rows_of(order), self.where(given)
         select = (
             f"{expression}::text AS key, ARRAY[{', '.join(self.ids)}] AS ids, {self.shape.json('t', include)} AS body"
         )
@@ -146,27 +153,28 @@ class Listing:
         after = [f"CAST(:after_id_{place} AS text)" for place in range(len(self.ids))]
 
         def part(condition: str, ordered: str) -> str:
-            found = f"SELECT {select} FROM {self.source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
+            found = f"SELECT {select} FROM {source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
             return f"(SELECT * FROM ({found}) AS p LIMIT CAST(:limit AS bigint))"
 
         by_key = ", ".join(f"{key} {order}" for key in keys)
         by_ids = f"({', '.join(self.ids)}) {sign} ({', '.join(after)})"
-        beyond = f" AND ({', '.join(keys)}) {sign} ({', '.join([f'CAST(:after_key AS {way.type})', *after])})"
+        # A cursor holds texts; the inner cast says so to the driver.
+        key = f"CAST(CAST(:after_key AS text) AS {way.type})"
+        beyond = f" AND ({', '.join(keys)}) {sign} ({', '.join([key, *after])})"
         if expression in self.ids:
             beyond = f" AND {by_ids}"
-        keep = f"WITH given AS (SELECT CAST(:after_key AS text), {', '.join(after)})\n"
         if not way.nullable:
-            return Statement(keep + part("" if place == "start" else beyond, by_key), self.name)
+            return Statement(part("" if place == "start" else beyond, by_key), self.name)
         # Ordered by the key although it is null: only so does the planner see that an index has the ids in order.
         nulls = f" AND {expression} IS NULL"
         if place == "null":
             nulls += f" AND {by_ids}"
-            return Statement(keep + part(nulls, by_key), self.name)
+            return Statement(part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         # Those without a value are read only where those with one do not fill the page.
         nulls += " AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
         return Statement(
-            f"{keep.rstrip()}, valued AS MATERIALIZED {valued}\n"
+            f"WITH valued AS MATERIALIZED {valued}\n"
             "SELECT key, ids, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM valued"
             f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_key)} AS b) AS both_halves"
             " ORDER BY half, place LIMIT CAST(:limit AS bigint)",

@@ -118,10 +118,12 @@ WITH given AS MATERIALIZED (
   FROM changed AS g
 )
 
+-- fragment: all_members
+COALESCE((SELECT json_agg({{member}} ORDER BY m.rank, m.fitness DESC NULLS LAST, m.version_id)
+  FROM generation_members AS m WHERE m.tenant_id = g.tenant_id AND m.generation_id = g.id), '[]')
+
 -- name: members
-SELECT g.revision, json_build_object('items', COALESCE(
-  (SELECT json_agg({{member}} ORDER BY m.rank, m.fitness DESC NULLS LAST, m.version_id)
-   FROM generation_members AS m WHERE m.tenant_id = g.tenant_id AND m.generation_id = g.id), '[]')) AS body
+SELECT g.revision, json_build_object('items', {{all_members}}) AS body
 FROM generations AS g WHERE g.tenant_id = :tenant_id AND g.id = :id
 
 -- name: get
@@ -133,8 +135,7 @@ WHERE g.tenant_id = :tenant_id AND g.run_id = :run_id AND g.number = :number
 
 -- name: last_completed
 SELECT g.revision, {{generation_seen}} AS body,
-  COALESCE((SELECT json_agg({{member}} ORDER BY m.rank, m.fitness DESC NULLS LAST, m.version_id)
-   FROM generation_members AS m WHERE m.tenant_id = g.tenant_id AND m.generation_id = g.id), '[]') AS members,
+  {{all_members}} AS members,
   CASE WHEN :checkpoint THEN (SELECT c.state FROM run_checkpoints AS c
    WHERE c.tenant_id = g.tenant_id AND c.run_id = g.run_id) END AS checkpoint
 FROM generations AS g

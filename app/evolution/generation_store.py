@@ -12,7 +12,7 @@ from app.db.page import Listing, Sort
 from app.db.race import decided
 from app.db.shape import Shape, computed, instant
 from app.db.sql import load
-from app.errors import AppError, InvalidInput, changed, invalid
+from app.errors import InvalidInput, changed, invalid
 from app.evolution.errors import (
     EvolutionRunEnded,
     EvolutionRunNotFound,
@@ -49,9 +49,7 @@ _COLUMNS = (
 _DERIVED = ("member_count", "fitness", "invocation_count", "successful_invocation_count")
 # What a write answers and an event carries; and what a read shows, with what is derived at that moment.
 GENERATION = Shape(*_COLUMNS)
-GENERATION_SEEN = Shape(
-    *_COLUMNS, *(computed(name, f"d.{name}") for name in _DERIVED), beside=GENERATION_TOTALS
-)  # fmt: skip
+GENERATION_SEEN = Shape(*_COLUMNS, *(computed(name, f"d.{name}") for name in _DERIVED), beside=GENERATION_TOTALS)
 MEMBER = Shape("version_id", "rank", "fitness")
 
 GENERATIONS = Listing(
@@ -96,9 +94,7 @@ async def create(writer: Writer, tenant_id: str, run_id: str, given: dict[str, A
                 number=taken["number"],
             )
         if run["status"] != "running":
-            raise EvolutionRunEnded(
-                f"The run is {run['status']}; reopen it to go on.", current_status=run["status"]
-            )  # fmt: skip
+            raise EvolutionRunEnded(f"The run is {run['status']}; reopen it to go on.", current_status=run["status"])
 
     return await decided(
         writer,
@@ -122,9 +118,7 @@ async def patch(
 ) -> Answer:
     """Update comment and feedback where given. Raises `GenerationNotFound`, `PreconditionFailed`."""
     statement = _SQL["patch" if given else "unchanged"]
-    answer = await writer.answer(
-        statement, tenant_id=tenant_id, id=generation_id, if_match=if_match, **_notes(given)
-    )  # fmt: skip
+    answer = await writer.answer(statement, tenant_id=tenant_id, id=generation_id, if_match=if_match, **_notes(given))
     if answer is None:
         raise changed("generation", (await standing_of(writer, tenant_id, generation_id))["revision"])
     return answer
@@ -148,8 +142,8 @@ async def complete(
                 raise GenerationCompleted("The generation is complete; its first completion stays.", id=generation_id)
         elif ended_at is not None and ended_at < standing["started_at"]:
             raise invalid("/ended_at", "must not be before started_at")
-        elif (refusal := _unless_current(standing, if_match)) is not None:
-            raise refusal
+        else:
+            _require_current(standing, if_match)
 
     return await decided(
         writer,
@@ -188,8 +182,7 @@ async def put_members(
     standing = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=generation_id)
     if standing is None:
         raise _not_found(generation_id)
-    if (refusal := _unless_current(standing, if_match)) is not None:
-        raise refusal
+    _require_current(standing, if_match)
     missing = await writer.rows(_SQL["missing_versions"], tenant_id=tenant_id, ids=ids)
     if missing:
         raise VersionNotFound("Members name versions that are not there.", missing_ids=[row["id"] for row in missing])
@@ -206,8 +199,12 @@ async def put_members(
 
 
 def _check_once(ids: Sequence[str]) -> None:
-    first = {wanted: place for place, wanted in reversed(list(enumerate(ids)))}
-    again = [place for place, wanted in enumerate(ids) if first[wanted] != place]
+    seen: set[str] = set()
+    again = []
+    for place, wanted in enumerate(ids):
+        if wanted in seen:
+            again.append(place)
+        seen.add(wanted)
     if again:
         raise InvalidInput(
             "A version comes twice.",
@@ -275,7 +272,6 @@ def _not_found(generation_id: str) -> GenerationNotFound:
     return GenerationNotFound("There is no such generation.", id=generation_id)
 
 
-def _unless_current(standing: Any, if_match: list[int] | None) -> AppError | None:
-    if if_match is None or standing["revision"] in if_match:
-        return None
-    return changed("generation", standing["revision"])
+def _require_current(standing: Any, if_match: list[int] | None) -> None:
+    if if_match is not None and standing["revision"] not in if_match:
+        raise changed("generation", standing["revision"])

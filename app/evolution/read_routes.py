@@ -40,9 +40,7 @@ async def get_evolution_run_progress(call: Call, run_id: str, query: ProgressQue
 
     `Accept: image/svg+xml` draws them, for up to 2,000 generations, as a chart over the generations.
     """
-    answer = await reads.progress(
-        call.reader, call.tenant_id, run_id, limit=query.limit, from_number=query.from_number
-    )  # fmt: skip
+    answer = await reads.progress(call.reader, call.tenant_id, run_id, limit=query.limit, from_number=query.from_number)
     return await drawing.shown(call, answer, picture.chart)
 
 

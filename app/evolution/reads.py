@@ -96,9 +96,7 @@ async def graph(
 
     Raises `EvolutionRunNotFound`.
     """
-    return await _answer(
-        reader, "graph", tenant_id, run_id, limit=limit, from_number=from_number, to_number=to_number
-    )  # fmt: skip
+    return await _answer(reader, "graph", tenant_id, run_id, limit=limit, from_number=from_number, to_number=to_number)
 
 
 async def _answer(reader: Reader, name: str, tenant_id: str, run_id: str, **arguments: Any) -> Answer:

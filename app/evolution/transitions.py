@@ -54,9 +54,7 @@ async def reopen(writer: Writer, tenant_id: str, run_id: str, if_match: list[int
         if standing["status"] != "running":
             _require_current(standing, if_match)
 
-    return await decided(
-        writer, store.SQL["reopen"], why, tenant_id=tenant_id, id=run_id, if_match=if_match
-    )  # fmt: skip
+    return await decided(writer, store.SQL["reopen"], why, tenant_id=tenant_id, id=run_id, if_match=if_match)
 
 
 async def heartbeat(writer: Writer, tenant_id: str, run_id: str, if_match: list[int] | None) -> Answer:

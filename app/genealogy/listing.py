@@ -7,11 +7,8 @@ a walk that ends with the level that fills it.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed
-from app.db.sql import Statement
 from app.genealogy.errors import VISITED_MAX
 from app.versions.store import VERSION
 
@@ -51,14 +48,9 @@ class Walk(Listing):
         )
         self.source_of_page = page
 
-    @lru_cache(maxsize=256)  # noqa: B019 - listings live as long as the process
-    def _statement(
-        self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str, limit: int
-    ) -> Statement:
-        statement = super()._statement(sort, order, given, include, place, limit)
-        if order == "desc":
-            return statement
-        return Statement(statement.source.replace(self.source, self.source_of_page), self.name)
+    def rows_of(self, order: str) -> str:
+        """The whole walk in descending order, and in ascending order the one that ends with the page."""
+        return self.source if order == "desc" else self.source_of_page
 
 
 def _walked(name: str, start: str, wanted: str, met_max: int) -> str:
