@@ -343,6 +343,7 @@ class RunFilter(Paging, total=False):
     evolution_type: str
     owner_id: str
     q: str
+    config_q: str
     started_after: Instant
     started_before: Instant
     hide_empty: bool

@@ -93,8 +93,10 @@ def _node_line(node: Node, ids: Sequence[str], *, ascii_only: bool) -> Text:
 
 
 def progress_of(progress: Progress, columns: int, rows_max: int, *, ascii_only: bool = False) -> Iterator[Text | Table]:
-    """Title, summary and one row for each generation: its numbers, and where worst, average and best lie between
-    the lowest and the highest of all. Past `rows_max` every so manieth is shown, and the last and the best besides.
+    """Title, summary, and one row for each generation: its numbers, and where worst, average and best lie.
+
+    They lie between the lowest and the highest of all. Of more than `rows_max` generations one in so many is shown,
+    and the last and the best, and a line says so.
     """
     generations = progress.generations
     yield _line((spelled(progress.title, ascii_only=ascii_only), "bold"))
@@ -102,8 +104,21 @@ def progress_of(progress: Progress, columns: int, rows_max: int, *, ascii_only: 
     if not generations:
         return
     rows, step = _rows(generations, rows_max)
-    lowest, highest = _span(generations)
-    columns_of = [
+    yield _table(rows, _span(generations), best_of(generations), columns, ascii_only=ascii_only)
+    if step > 1:
+        yield _line((f"One generation in {step} is shown, and the last and the best; --rows shows more.", "dim"))
+
+
+def _table(
+    rows: Sequence[Generation],
+    span: tuple[float, float] | None,
+    best: Generation | None,
+    columns: int,
+    *,
+    ascii_only: bool,
+) -> Table:
+    """Numbers that at least one row has, and a chart in what is left of the columns."""
+    told = [
         ("generation", [str(row.number) for row in rows]),
         ("best", [shown(row.best) for row in rows]),
         ("average", [shown(row.average) for row in rows]),
@@ -111,28 +126,24 @@ def progress_of(progress: Progress, columns: int, rows_max: int, *, ascii_only: 
         ("accuracy", [shown(row.accuracy) for row in rows]),
         ("USD", [shown(row.cost) for row in rows]),
     ]
-    columns_of = [(name, texts) for name, texts in columns_of if name == "generation" or {*texts} != {"–"}]
+    told = [(name, texts) for name, texts in told if name == "generation" or {*texts} != {"–"}]
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    taken = 0
-    for name, texts in columns_of:
+    left = columns
+    for name, texts in told:
         width = max(len(name), *(len(text) for text in texts))
-        taken += width + 2
+        left -= width + 2
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    wide = min(max(columns - taken, CHART_MIN), CHART_MAX)
-    if lowest is not None and highest is not None:
-        ends = shown(lowest), shown(highest)
-        header = f"{ends[0]}{ends[1].rjust(max(wide - len(ends[0]), len(ends[1]) + 1))}"
+    wide = min(max(left, CHART_MIN), CHART_MAX)
+    if span is not None:
+        low, high = (shown(end) for end in span)
+        header = f"{low}{high.rjust(max(wide - len(low), len(high) + 1))}"
         table.add_column(spelled(header, ascii_only=ascii_only), no_wrap=True)
-    best = best_of(generations)
     for place, row in enumerate(rows):
-        cells: list[Text] = [Text(spelled(texts[place], ascii_only=ascii_only)) for _, texts in columns_of]
-        if lowest is not None and highest is not None:
-            cells.append(_chart_row(row, lowest, highest, wide, ascii_only=ascii_only))
-        table.add_row(*cells, style="bold" if row is best else "")
-    yield table
-    if step > 1:
-        said = f"every {step}th generation is shown, the last and the best besides; --rows shows more"
-        yield _line((said, "dim"))
+        line = [Text(spelled(texts[place], ascii_only=ascii_only)) for _, texts in told]
+        if span is not None:
+            line.append(_chart_row(row, *span, wide, ascii_only=ascii_only))
+        table.add_row(*line, style="bold" if row is best else "")
+    return table
 
 
 def _rows(generations: Sequence[Generation], rows_max: int) -> tuple[list[Generation], int]:
@@ -144,14 +155,15 @@ def _rows(generations: Sequence[Generation], rows_max: int) -> tuple[list[Genera
     return [row for place, row in enumerate(generations) if place % step == 0 or place in always or row is best], step
 
 
-def _span(generations: Sequence[Generation]) -> tuple[float | None, float | None]:
+def _span(generations: Sequence[Generation]) -> tuple[float, float] | None:
+    """The lowest and the highest fitness that is known, if any is."""
     known = [
         value
         for row in generations
         for value in (row.worst, row.average, row.best)
         if value is not None and math.isfinite(value)
     ]
-    return (min(known), max(known)) if known else (None, None)
+    return (min(known), max(known)) if known else None
 
 
 def _chart_row(row: Generation, lowest: float, highest: float, columns: int, *, ascii_only: bool) -> Text:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from app.http.drawing import PictureTooLarge
+from app.http.drawing import require_legible
 from app.pictures import genealogy, progress
-from app.pictures.genealogy import EDGES_MAX, NODES_MAX, Genealogy
+from app.pictures.genealogy import NODES_MAX, Genealogy
 from app.pictures.progress import GENERATIONS_MAX, Generation, Progress, shown
 
 
@@ -88,13 +88,8 @@ def graph_told(body: bytes) -> Genealogy:
 def graph(body: bytes) -> str:
     """The graph as SVG. Raises `PictureTooLarge`."""
     found = graph_told(body)
-    if len(found.nodes) > NODES_MAX or len(found.edges) > EDGES_MAX:
-        raise PictureTooLarge(
-            f"The graph has {len(found.nodes):,} versions; a picture shows at most {NODES_MAX:,}. Choose generations "
-            "with from_number and to_number, or ask for application/json.",
-            count=len(found.nodes),
-            count_max=NODES_MAX,
-        )
+    fewer = "Choose generations with from_number and to_number"
+    require_legible(len(found.nodes), NODES_MAX, "versions", fewer)
     return genealogy.draw(found)
 
 
@@ -119,13 +114,8 @@ def progress_told(body: bytes) -> Progress:
 def chart(body: bytes) -> str:
     """The progress as SVG. Raises `PictureTooLarge`."""
     found = progress_told(body)
-    if len(found.generations) > GENERATIONS_MAX:
-        raise PictureTooLarge(
-            f"These are {len(found.generations):,} generations; a picture shows at most {GENERATIONS_MAX:,}. Ask "
-            "for fewer with limit and from_number, or for application/json.",
-            count=len(found.generations),
-            count_max=GENERATIONS_MAX,
-        )
+    fewer = "Ask for fewer with limit and from_number"
+    require_legible(len(found.generations), GENERATIONS_MAX, "generations", fewer)
     return progress.draw(found)
 
 

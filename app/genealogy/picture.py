@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from app.http.drawing import PictureTooLarge
+from app.http.drawing import require_legible
 from app.pictures import genealogy
-from app.pictures.genealogy import EDGES_MAX, NODES_MAX, Genealogy
+from app.pictures.genealogy import NODES_MAX, Genealogy
 
 
 class _Node(msgspec.Struct):
@@ -53,11 +53,6 @@ def told(workflow_id: str, body: bytes) -> Genealogy:
 def drawn(workflow_id: str, body: bytes) -> str:
     """The answer as SVG. Raises `PictureTooLarge`."""
     found = told(workflow_id, body)
-    if len(found.nodes) > NODES_MAX or len(found.edges) > EDGES_MAX:
-        raise PictureTooLarge(
-            f"The genealogy has {len(found.nodes):,} versions; a picture shows at most {NODES_MAX:,}. Ask for fewer, "
-            "such as limit=500 for the newest, or for application/json.",
-            count=len(found.nodes),
-            count_max=NODES_MAX,
-        )
+    fewer = "Ask for fewer, such as limit=500 for the newest"
+    require_legible(len(found.nodes), NODES_MAX, "versions", fewer)
     return genealogy.draw(found)

@@ -53,6 +53,19 @@ def wants_picture(call: Call) -> bool:
     return picture[0] > 0 and picture > _quality(ranges, "application", "json")
 
 
+def require_legible(count: int, count_max: int, noun: str, fewer: str) -> None:
+    """Raise `PictureTooLarge` where there is more than one picture shows.
+
+    `noun` is what they are, in the plural; `fewer` says how to ask for fewer of them.
+    """
+    if count > count_max:
+        raise PictureTooLarge(
+            f"There are {count:,} {noun}; a picture shows at most {count_max:,}. {fewer}, or ask for application/json.",
+            count=count,
+            count_max=count_max,
+        )
+
+
 async def shown(call: Call, answer: Answer, draw: Callable[[bytes], str]) -> Answer | Response:
     """The answer as it is, or drawn from its JSON in a thread. Raises what `draw` raises, and `Unavailable`."""
     if not wants_picture(call):

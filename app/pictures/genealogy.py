@@ -29,7 +29,6 @@ from app.pictures.svg import (
 )
 
 NODES_MAX = 1_000
-EDGES_MAX = 4_000
 BEST = "#d55e00"
 MARGIN, HEAD, WIDTH_MIN = 28.0, 108.0, 720.0
 NAME_SIZE = 10.0

@@ -96,7 +96,7 @@ def test_progress_is_drawn_in_ascii_where_there_is_nothing_else() -> None:
 def test_many_generations_are_thinned_out_and_it_is_said() -> None:
     lines = printed(*progress_of(run(200), 100, 20))
     assert len(lines) <= 20 + 4
-    assert lines[-1] == "every 12th generation is shown, the last and the best besides; --rows shows more"
+    assert lines[-1] == "One generation in 12 is shown, and the last and the best; --rows shows more."
     assert any(line.split()[0] == "199" for line in lines[3:-1])
 
 
