@@ -11,13 +11,13 @@ WITH stored AS (
     AND (CAST(:given_id AS text) IS NOT NULL OR CAST(:number AS bigint) IS NOT NULL)
     AND (CAST(:given_id AS text) IS NULL OR g.id = :given_id)
     AND (CAST(:number AS bigint) IS NULL OR g.number = :number)
+), next AS (
+  SELECT COALESCE(CAST(:number AS bigint), (SELECT max(number) + 1 FROM generations
+    WHERE tenant_id = :tenant_id AND run_id = :run_id), 0) AS number
 ), created AS (
   INSERT INTO generations (tenant_id, id, run_id, number, started_at, comment, feedback, digest)
-  SELECT :tenant_id, :id, :run_id,
-    COALESCE(CAST(:number AS bigint), (SELECT max(number) + 1 FROM generations
-      WHERE tenant_id = :tenant_id AND run_id = :run_id), 0),
-    COALESCE(:started_at, clock_timestamp()), :comment, :feedback, :digest
-  WHERE :may_open AND NOT EXISTS (SELECT FROM stored)
+  SELECT :tenant_id, :id, :run_id, n.number, COALESCE(:started_at, clock_timestamp()), :comment, :feedback, :digest
+  FROM next AS n WHERE n.number <= :number_max AND :may_open AND NOT EXISTS (SELECT FROM stored)
   ON CONFLICT DO NOTHING RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -32,6 +32,9 @@ WITH stored AS (
 -- Whose id or number it is that a create asked for.
 SELECT g.id, g.number FROM generations AS g
 WHERE g.tenant_id = :tenant_id AND (g.id = :id OR g.run_id = :run_id AND g.number = :number) ORDER BY g.id LIMIT 1
+
+-- name: last_number
+SELECT max(g.number) AS number FROM generations AS g WHERE g.tenant_id = :tenant_id AND g.run_id = :run_id
 
 -- name: unchanged
 -- What a change without members answers.

@@ -23,6 +23,7 @@ from app.evolution.errors import (
 from app.evolution.links import GENERATION_TOTALS
 from app.versions.errors import GenerationNotFound, VersionNotFound
 
+NUMBER_MAX = 2**53 - 1
 STATS = (
     "best_fitness",
     "worst_fitness",
@@ -95,6 +96,9 @@ async def create(writer: Writer, tenant_id: str, run_id: str, given: dict[str, A
             )
         if run["status"] != "running":
             raise EvolutionRunEnded(f"The run is {run['status']}; reopen it to go on.", current_status=run["status"])
+        last = await writer.row(_SQL["last_number"], tenant_id=tenant_id, run_id=run_id)
+        if number is None and last is not None and last["number"] == NUMBER_MAX:
+            raise GenerationConflict("The run has used the last number; name one that is free.", number=NUMBER_MAX)
 
     return await decided(
         writer,
@@ -110,6 +114,7 @@ async def create(writer: Writer, tenant_id: str, run_id: str, given: dict[str, A
         feedback=given.get("feedback"),
         digest=generation_digest(given),
         may_open=run["status"] == "running",
+        number_max=NUMBER_MAX,
     )
 
 

@@ -6,6 +6,8 @@ generation. The parts exclude each other, so nothing is counted twice and nothin
 
 from __future__ import annotations
 
+from app.db.mean import difference, mean
+
 _SHOWN = "i.id, i.version_id, i.status, i.started_at, i.ended_at, i.usd_cost, i.fitness_score, i.accuracy"
 
 
@@ -69,17 +71,21 @@ RUN_TOTALS = f"""LATERAL (
   SELECT {DURATION} AS duration,
     (SELECT count(*) FROM generations AS g WHERE g.tenant_id = {{t}}.tenant_id AND g.run_id = {{t}}.id)
       AS generation_count,
-    CAST(COALESCE(sum(s.invocations), 0) AS bigint) AS invocation_count,
-    CAST(COALESCE(sum(s.successes), 0) AS bigint) AS successful_invocation_count,
-    trim_scale(COALESCE(sum(s.cost), 0)) AS total_cost,
-    (array_agg(s.accuracy ORDER BY s.number DESC) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
-      - (array_agg(s.accuracy ORDER BY s.number) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
-      AS accuracy_delta
+    a.invocation_count, a.successful_invocation_count, a.total_cost, {difference("a.last", "a.first")} AS accuracy_delta
   FROM (
-    SELECT l.number, count(*) AS invocations, count(*) FILTER (WHERE l.status = 'completed') AS successes,
-      sum(l.usd_cost) AS cost, avg(l.accuracy) AS accuracy
-    FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l GROUP BY l.number
-  ) AS s
+    SELECT CAST(COALESCE(sum(s.invocations), 0) AS bigint) AS invocation_count,
+      CAST(COALESCE(sum(s.successes), 0) AS bigint) AS successful_invocation_count,
+      trim_scale(COALESCE(sum(s.cost), 0)) AS total_cost,
+      (array_agg(s.accuracy ORDER BY s.number DESC) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
+        AS last,
+      (array_agg(s.accuracy ORDER BY s.number) FILTER (WHERE s.accuracy IS NOT NULL AND s.number IS NOT NULL))[1]
+        AS first
+    FROM (
+      SELECT l.number, count(*) AS invocations, count(*) FILTER (WHERE l.status = 'completed') AS successes,
+        sum(l.usd_cost) AS cost, {mean("l.accuracy")} AS accuracy
+      FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l GROUP BY l.number
+    ) AS s
+  ) AS a
 ) AS d"""
 # The same parts alone, each a row of what a list is sorted by: no more is derived of a run than its place asks for.
 GENERATIONS_OF_RUN = """LATERAL (
@@ -91,12 +97,15 @@ SUMS_OF_RUN = f"""LATERAL (
   FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l
 ) AS k"""
 DELTA_OF_RUN = f"""LATERAL (
-  SELECT (array_agg(s.accuracy ORDER BY s.number DESC))[1] - (array_agg(s.accuracy ORDER BY s.number))[1]
-    AS accuracy_delta
+  SELECT {difference("a.last", "a.first")} AS accuracy_delta
   FROM (
-    SELECT l.number, avg(l.accuracy) AS accuracy FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l
-    WHERE l.number IS NOT NULL AND l.accuracy IS NOT NULL GROUP BY l.number
-  ) AS s
+    SELECT (array_agg(s.accuracy ORDER BY s.number DESC))[1] AS last, (array_agg(s.accuracy ORDER BY s.number))[1]
+      AS first
+    FROM (
+      SELECT l.number, {mean("l.accuracy")} AS accuracy FROM {invocations_of_run("{t}.tenant_id", "{t}.id")} AS l
+      WHERE l.number IS NOT NULL AND l.accuracy IS NOT NULL GROUP BY l.number
+    ) AS s
+  ) AS a
 ) AS k"""
 DERIVED = (
     "duration",

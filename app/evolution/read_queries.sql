@@ -6,11 +6,11 @@ WITH chosen AS MATERIALIZED (
   ORDER BY g.number LIMIT CAST(:limit AS bigint) + 1
 ), ran AS MATERIALIZED (
   SELECT l.generation_id, count(*) AS invocations, count(*) FILTER (WHERE l.status = 'completed') AS successes,
-    max(l.fitness_score) AS best, avg(l.fitness_score) AS average, min(l.fitness_score) AS worst,
-    avg(l.accuracy) AS accuracy, sum(l.usd_cost) AS cost
+    max(l.fitness_score) AS best, {{mean_fitness}} AS average, min(l.fitness_score) AS worst,
+    {{mean_accuracy}} AS accuracy, sum(l.usd_cost) AS cost
   FROM {{invocations_of_run}} AS l WHERE l.generation_id IS NOT NULL GROUP BY l.generation_id
 ), scored AS MATERIALIZED (
-  SELECT m.generation_id, max(m.fitness) AS best, avg(m.fitness) AS average, min(m.fitness) AS worst
+  SELECT m.generation_id, max(m.fitness) AS best, {{mean_member}} AS average, min(m.fitness) AS worst
   FROM chosen AS g JOIN generation_members AS m ON m.tenant_id = g.tenant_id AND m.generation_id = g.id
   GROUP BY m.generation_id
 ), shown AS (

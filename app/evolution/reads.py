@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.db.database import Answer, Reader
+from app.db.mean import mean
 from app.db.shape import Shape, computed, instant, money
 from app.db.sql import load
 from app.evolution.links import invocations_of_run, versions_of_run
@@ -68,6 +69,9 @@ _SQL = load(
     found=FOUND.json("i"),
     version_node=VERSION_NODE.json("v"),
     invocation_node=INVOCATION_NODE.json("i"),
+    mean_fitness=mean("l.fitness_score"),
+    mean_accuracy=mean("l.accuracy"),
+    mean_member=mean("m.fitness"),
     invocations_of_run=invocations_of_run(":tenant_id", ":run_id"),
     versions_of_run=versions_of_run(":tenant_id", ":run_id"),
 )

@@ -117,12 +117,12 @@ def _money(value: Any) -> Decimal:
         if isinstance(value, str) and not re.fullmatch(_DECIMAL, value):
             raise InvalidOperation
         exact = Decimal(value)
-        if not exact.is_finite() or abs(exact) >= _MONEY_LIMIT:
+        if not exact.is_finite() or exact.copy_abs() >= _MONEY_LIMIT:
             raise InvalidOperation
         rounded = exact.quantize(_MONEY_STEP, context=_MONEY)
     except (ArithmeticError, ValueError):
         raise ValueError("must be a decimal number below 10^20") from None
-    if abs(rounded) >= _MONEY_LIMIT:
+    if rounded.copy_abs() >= _MONEY_LIMIT:
         raise ValueError("must be a decimal number below 10^20")
     return rounded
 

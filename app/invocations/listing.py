@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.db.database import Answer, Reader
+from app.db.mean import half, mean
 from app.db.page import Listing, Sort
 from app.db.shape import Shape
 from app.db.sql import Statement
@@ -128,19 +129,21 @@ def _contained(text: str) -> bytes:
 
 def _summary(given: frozenset[str]) -> Statement:
     where = INVOCATIONS.where(given)
-    scores, durations = (_PERCENTILES.format(column=column) for column in ("t.fitness_score", "t.duration_seconds"))
-    named = "json_build_object('p50', {p}[1], 'p90', {p}[2], 'p95', {p}[3], 'p99', {p}[4])"
+    scores, durations = (
+        _PERCENTILES.format(column=column) for column in (half("t.fitness_score"), "t.duration_seconds")
+    )
+    named = "json_build_object('p50', {n} * {p}[1], 'p90', {n} * {p}[2], 'p95', {n} * {p}[3], 'p99', {n} * {p}[4])"
     return Statement(
         "WITH chosen AS MATERIALIZED (SELECT t.status, t.usd_cost, t.accuracy, t.fitness_score, t.duration_seconds"
         f" FROM invocations AS t WHERE {where}), totals AS (SELECT count(*) AS count,"
         " trim_scale(sum(t.usd_cost)) AS cost_sum, trim_scale(avg(t.usd_cost)) AS cost_avg,"
         " trim_scale(min(t.usd_cost)) AS cost_min, trim_scale(max(t.usd_cost)) AS cost_max,"
-        f" avg(t.accuracy) AS avg_accuracy, {scores} AS scores, {durations} AS durations FROM chosen AS t)"
+        f" {mean('t.accuracy')} AS avg_accuracy, {scores} AS scores, {durations} AS durations FROM chosen AS t)"
         " SELECT json_build_object('count', count, 'by_status', (SELECT COALESCE(json_object_agg(s.status, s.n"
         " ORDER BY s.status), '{}'::json) FROM (SELECT status, count(*) AS n FROM chosen GROUP BY status) AS s),"
         " 'usd_cost', json_build_object('sum', cost_sum, 'avg', cost_avg, 'min', cost_min, 'max', cost_max),"
-        f" 'avg_accuracy', avg_accuracy, 'fitness_score', {named.format(p='scores')},"
-        f" 'duration_seconds', {named.format(p='durations')}) AS body FROM totals",
+        f" 'avg_accuracy', avg_accuracy, 'fitness_score', {named.format(p='scores', n=2)},"
+        f" 'duration_seconds', {named.format(p='durations', n=1)}) AS body FROM totals",
         "invocation_summary",
     )
 

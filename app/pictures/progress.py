@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 GENERATIONS_MAX = 2_000
 # Markers are drawn while they can be told apart.
 MARKED_MAX = 60
+# Where an axis ends: the drawing library takes differences of what it draws, and each must be a double.
+REACH = 1e300
 SVG = "http://www.w3.org/2000/svg"
 DOTS_PER_INCH = 72.0
 WIDTH, PANEL, HEAD, FOOT, BETWEEN = 960.0, 190.0, 88.0, 58.0, 34.0
@@ -188,7 +190,7 @@ def _lines(axes: Axes, generations: Sequence[Generation], series: Sequence[_Seri
     marked = len(numbers) <= MARKED_MAX
     known = False
     for place, line in enumerate(reversed(series)):
-        values = _finite(generations, line.of)
+        values = _within_reach(generations, line.of)
         if all(math.isnan(value) for value in values):
             continue
         known = True
@@ -203,7 +205,7 @@ def _lines(axes: Axes, generations: Sequence[Generation], series: Sequence[_Seri
                 [numbers[at] for at in alone], [values[at] for at in alone], line.marker, color=line.color, markersize=3
             )
     if len(series) > 1 and known:
-        low, high = (_finite(generations, line.of) for line in (series[-1], series[0]))
+        low, high = (_within_reach(generations, line.of) for line in (series[-1], series[0]))
         axes.fill_between(numbers, low, high, color=RULE, alpha=0.35, linewidth=0)
         _name_best(axes, generations)
     if known:
@@ -223,7 +225,7 @@ def _name_best(axes: Axes, generations: Sequence[Generation]) -> None:
     best = best_of(generations)
     if best is not None and best.best is not None:
         axes.plot(
-            [best.number], [best.best], "o", markersize=11, markerfacecolor="none", markeredgecolor=BEST,
+            [best.number], [_reached(best.best)], "o", markersize=11, markerfacecolor="none", markeredgecolor=BEST,
             markeredgewidth=1.8, zorder=8, clip_on=False,
         )  # fmt: skip
 
@@ -264,6 +266,15 @@ def _number(value: float | None) -> float:
 
 def _finite(generations: Sequence[Generation], of: Callable[[Generation], float | None]) -> list[float]:
     return [_number(of(generation)) for generation in generations]
+
+
+def _within_reach(generations: Sequence[Generation], of: Callable[[Generation], float | None]) -> list[float]:
+    return [_reached(value) for value in _finite(generations, of)]
+
+
+def _reached(value: float) -> float:
+    """The value, or the end of the axis where it lies beyond."""
+    return value if math.isnan(value) else max(-REACH, min(REACH, value))
 
 
 def _alone(values: Sequence[float]) -> list[int]:

@@ -30,6 +30,12 @@ RUNS = {
     "nothing known": Progress("p", [Generation(number) for number in range(5)]),
     "negative": Progress("p", [Generation(number, -400.0 + number, -500.0, -1e9) for number in range(9)]),
     "huge": Progress("p", [Generation(number, 1e300, 1.0, -1e300, 0.5, 1e12) for number in range(9)]),
+    "beyond every axis": Progress(
+        "p", [Generation(number, 1.7e308, -1.7e308, -1.7e308, 1e308, 1e20) for number in (0, 1)]
+    ),
+    "the last numbers": Progress("p", [Generation(2**53 - number, 1.0, cost=1.0) for number in (3, 2, 1)]),
+    "first and last number": Progress("p", [Generation(0, 1.0, cost=1.0), Generation(2**53 - 1, 2.0, cost=1.0)]),
+    "least and next": Progress("p", [Generation(0, 5e-324, -5e-324, -5e-324), Generation(1, 1.0000000000000002, 1.0)]),
     "tiny": Progress("p", [Generation(number, 1e-300, 0.0, 0.0, 0.0, 1e-18) for number in range(9)]),
     "not finite": Progress("p", [Generation(0, float("inf"), float("nan"), float("-inf"), None, float("inf"))]),
     "constant": Progress("p", [Generation(number, 0.5, 0.5, 0.5, 0.5, 0.0) for number in range(9)]),
