@@ -22,8 +22,10 @@ def upgrade() -> None:
         "ALTER TABLE versions ADD CONSTRAINT ck_versions_parents CHECK"
         f" (CASE WHEN parents_unknown THEN parent1_id IS NOT NULL OR parent2_id IS NULL ELSE {_FITTING} END) NOT VALID"
     )
-    # Every row fits: the rule only became wider. Reading the rows holds up no reader and no writer.
-    op.execute("ALTER TABLE versions VALIDATE CONSTRAINT ck_versions_parents")
+    # Every row fits: the rule only became wider. Read in a transaction of their own, after the lock on the table that
+    # the change took is gone, the rows hold up no reader and no writer.
+    with op.get_context().autocommit_block():
+        op.execute("ALTER TABLE versions VALIDATE CONSTRAINT ck_versions_parents")
     op.execute("""
         INSERT INTO schema_decisions (id, revision_id, title, decision, reason) VALUES
         ('known-parents', '0012', 'Parents that are known stay',

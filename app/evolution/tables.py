@@ -93,6 +93,12 @@ generations = Table(
     ForeignKeyConstraint(["tenant_id", "best_version_id"], ["versions.tenant_id", "versions.id"]),
     UniqueConstraint("tenant_id", "run_id", "number"),
     CheckConstraint("number >= 0", name="number"),
+    Index(
+        "ix_generations_best_version_id",
+        "tenant_id",
+        "best_version_id",
+        postgresql_where=text("best_version_id IS NOT NULL"),
+    ),
 )
 
 generation_members = Table(

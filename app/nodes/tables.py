@@ -64,6 +64,7 @@ node_invocations = Table(
     Index("ix_node_invocations_order", "tenant_id", "invocation_id", "started_at", "id"),
     Index("ix_node_invocations_started_at", "tenant_id", "started_at", "invocation_id", "id"),
     Index("ix_node_invocations_node_id", "tenant_id", "node_id", "started_at", "invocation_id", "id"),
+    Index("ix_node_invocations_node_version_id", "tenant_id", "node_version_id"),
     postgresql_with={"fillfactor": "85"},
 )
 

@@ -113,9 +113,7 @@ async def test_b23_down_and_up_again_with_rows_of_every_status_and_no_drift(
     await to_thread(downgrade, settings, "-1")
     assert await connection.fetchval("SELECT version_num FROM alembic_version") == revisions()[-2]
     await to_thread(migrate, settings, report=silent)
-    came_back = await digests(connection, "t")
-    gone = {table for table, digest in stood.items() if came_back[table] != digest}
-    assert gone <= {"jobs"}, "the newest revision made the jobs, so only those went with it"
+    assert await digests(connection, "t") == stood, "what the newest revision changes keeps the rows of the one before"
     chosen = config()
     chosen.attributes.update(database_settings=settings, report=silent)
     await to_thread(command.check, chosen)
