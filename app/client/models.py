@@ -313,6 +313,7 @@ class Trace(Record):
 
     invocation: Invocation
     version: Version
+    workflow: Workflow
     nodes: list[TraceNode]
     messages: list[Message]
     more: TraceRest | None

@@ -1,6 +1,7 @@
 -- name: head
-SELECT {{invocation}} AS invocation, {{version}} AS version
+SELECT {{invocation}} AS invocation, {{version}} AS version, {{workflow}} AS workflow
 FROM invocations AS i JOIN versions AS v ON v.tenant_id = i.tenant_id AND v.id = i.version_id
+JOIN workflows AS w ON w.tenant_id = v.tenant_id AND w.id = v.workflow_id
 WHERE i.tenant_id = :tenant_id AND i.id = :invocation_id
 
 -- name: nodes

@@ -44,11 +44,24 @@ class More(BaseModel):
     messages: str | None = Field(description="The cursor with which `GET …/messages` goes on.")
 
 
+class TraceWorkflow(BaseModel):
+    """The workflow that the version belongs to, without what is counted from its versions."""
+
+    id: str
+    name: str | None
+    description: str | None
+    owner_id: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
 class Trace(BaseModel):
     """The whole record of one invocation, every payload once."""
 
     invocation: Invocation
     version: Version
+    workflow: TraceWorkflow
     nodes: list[TraceNode]
     messages: list[Message]
     more: More

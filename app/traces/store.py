@@ -15,7 +15,10 @@ from app.messages.store import MESSAGE, MESSAGES
 from app.nodes.store import ACTION, NODE, NODES
 from app.versions.node_store import NODE_VERSION
 from app.versions.store import VERSION
+from app.workflows.store import FIELDS as WORKFLOW_FIELDS
 
+# Without what is counted from its versions: a workflow may have very many.
+WORKFLOW = Shape("id", *WORKFLOW_FIELDS, instant("created_at"), instant("updated_at"))
 BYTES_MAX = 64 * 1024 * 1024
 METRICS_MAX = 1000
 
@@ -40,6 +43,7 @@ _SQL = load(
     __file__,
     invocation=INVOCATION.json("i", INVOCATION.verbatim),
     version=VERSION.json("v", VERSION.verbatim),
+    workflow=WORKFLOW.json("w"),
     node=NODE.json("n", NODE.verbatim),
     node_version=NODE_VERSION.json("v"),
     action=ACTION.json("a", ACTION.verbatim),
@@ -125,8 +129,8 @@ async def trace(reader: Reader, tenant_id: str, invocation_id: str, limit: int) 
     }
     shown = (_node(node, limit, read.get(node["id"], []), written.get(node["id"], [])) for node in nodes)
     parts = [
-        b'{"invocation":', head["invocation"], b',"version":', head["version"], b',"nodes":', array(shown),
-        b',"messages":', array(message["body"] for message in messages), b',"more":', json.dumps(more).encode(), b"}",
+        b'{"invocation":', head["invocation"], b',"version":', head["version"], b',"workflow":', head["workflow"],
+        b',"nodes":', array(shown), b',"messages":', array(message["body"] for message in messages), b',"more":', json.dumps(more).encode(), b"}",
     ]  # fmt: skip
     return Answer(200, b"".join(parts))
 

@@ -55,12 +55,11 @@ async def test_q01_every_sort_of_the_invocation_list(record: Record, sort: str) 
 
 async def test_q02_invocation_detail_with_version_and_workflow(record: Record) -> None:
     name = record.invocation["wf_invocation_id"]
-    detail, trace = await record.batch(
-        f"/invocations/{name}?include=input,output,fitness,workflow_description", f"/invocations/{name}/trace?limit=1"
-    )
+    trace = await record.get(f"/invocations/{name}/trace", limit=1)
+    detail = trace["invocation"]
     assert (detail["input"], detail["fitness"]) == (record.invocation["workflow_input"], record.invocation["fitness"])
     workflow = record.rows("Workflow", wf_id=detail["workflow_id"])[0]
-    assert detail["workflow_description"] == workflow["description"]
+    assert (trace["workflow"]["id"], trace["workflow"]["description"]) == (workflow["wf_id"], workflow["description"])
     assert (trace["version"]["id"], trace["version"]["dsl"]) == (
         record.invocation["wf_version_id"], record.version["dsl"],
     )  # fmt: skip

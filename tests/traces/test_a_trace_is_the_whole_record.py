@@ -62,9 +62,12 @@ async def test_nodes_come_in_start_order_with_what_belongs_to_them(
     ]
     await client.post(f"{PATH}/messages", json={"items": messages})
     found = await trace(client)
-    assert list(found) == ["invocation", "version", "nodes", "messages", "more"]
+    assert list(found) == ["invocation", "version", "workflow", "nodes", "messages", "more"]
     assert (found["invocation"]["id"], found["invocation"]["input"]) == ("inv", {"q": 1})
     assert (found["version"]["id"], found["version"]["dsl"]) == (version["id"], {"x": 1.5})
+    workflow = (await client.get(f"/v1/workflows/{version['workflow_id']}")).json()
+    counted = ("version_count", "latest_version_id")
+    assert found["workflow"] == {name: value for name, value in workflow.items() if name not in counted}
     first, second = found["nodes"]
     assert (first["id"], second["id"]) == ("first", "second")
     assert first["node_version"]["system_prompt"] == "p"
