@@ -13,8 +13,14 @@ from app.http.paging import ListQuery, PageOf
 CONFIGS_MAX = 1000
 CONFIG = Field(
     None,
-    description="How to reach or start the server. Secrets only as references.",
-    examples=[{"command": "npx", "args": ["search-server"], "env": {"API_KEY": {"secret_ref": "search_key"}}}],
+    description='How to reach or start the server. Secrets only as references; `{"plain": …}` where none is meant.',
+    examples=[
+        {
+            "command": "npx",
+            "args": ["search-server"],
+            "env": {"KEY": {"secret_ref": "search"}, "LOG_LEVEL": "info"},
+        }
+    ],
 )
 
 

@@ -11,14 +11,22 @@ import httpx
 import pytest
 
 from app.mcp.errors import SecretRefused
-from app.mcp.secrecy import is_guarded, refuse_secrets
+from app.mcp.secrecy import Guard, guard_of, refuse_secrets
 from app.tables import METADATA
 from tests.conftest import http, new_tenant, running, settings_for
 from tests.payloads import problem, send
 
 VALUE = "hunter2-7f3e9c41"
 SECRETS: dict[str, tuple[Any, list[str]]] = {
-    "env": ({"env": {"LOG_LEVEL": VALUE, "API_KEY": "${API_KEY}"}}, ["/config/env/LOG_LEVEL"]),
+    "env": ({"env": {"STRIPE": VALUE, "API_KEY": "${API_KEY}"}}, ["/config/env/STRIPE"]),
+    "a URL of env": ({"env": {"HOOK_URL": f"https://h.example/{VALUE}"}}, ["/config/env/HOOK_URL"]),
+    "a plain name of env": ({"env": {"LOG_LEVEL": f"debug --token {VALUE}"}}, ["/config/env/LOG_LEVEL"]),
+    "a plain name below a secret": ({"secrets": {"mode": VALUE}}, ["/config/secrets/mode"]),
+    "said to be plain": ({"env": {"DB_PASSWORD": {"plain": VALUE}}}, ["/config/env/DB_PASSWORD/plain"]),
+    "said to be plain, but seen": ({"env": {"A": {"plain": f"API_KEY={VALUE}"}}}, ["/config/env/A/plain"]),
+    "said to be plain, and more": ({"env": {"A": {"plain": "a", "b": VALUE}}}, ["/config/env/A/b"]),
+    "no tokenizer": ({"tokenizerToken": VALUE}, ["/config/tokenizerToken"]),
+    "a number that counts nothing": ({"token": 12345678, "pass": 12345678}, ["/config/token", "/config/pass"]),
     "headers": ({"headers": {"X-Whatever": VALUE}}, ["/config/headers/X-Whatever"]),
     "a scheme": ({"headers": {"Authorization": f"Bearer {VALUE}"}}, ["/config/headers/Authorization"]),
     "a list of variables": ({"env": [f"A={VALUE}", "B=${B}"]}, ["/config/env/0"]),
@@ -49,6 +57,25 @@ FINE = {
     "timeout": 1.5,
     "nested": {"monkey": "banana", "author": "ann", "keyboard": "de"},
 }
+PLAIN: dict[str, Any] = {
+    "known words": {"tokenizer": "bpe", "tokenizerModel": "bpe", "TOKENIZERS_PARALLELISM": "no", "secretary": "ann"},
+    "counts": {"max_tokens": 4096, "tokenLimit": 9, "args": ["--max-tokens", "4096", "--token-limit=9"]},
+    "lifetimes": {"token_ttl_seconds": 3600, "cookie_timeout": 1.5},
+    "where a secret is, and what it is": {
+        "token_url": "https://id.example/token", "secret_name": "db", "password_file": "/run/secrets/db",
+        "token_type": "opaque", "auth": {"type": "oauth2"}, "key_path": "/etc/key.pem",
+    },
+    "plain names": {
+        "env": {"LOG_LEVEL": "debug", "NODE_ENV": "production", "DEBUG": "1", "TZ": "UTC", "PATH": "/bin:/usr/bin"},
+        "headers": {"Accept": "text/html", "Content-Type": "application/json", "User-Agent": "me/1.0"},
+    },
+    "a list of variables": {"env": ["LOG_LEVEL=debug", "A=${A}", "B=", "PYTHONUNBUFFERED=1"]},
+    "switches": {"env": {"PYTHONUNBUFFERED": "1", "TELEMETRY": "off", "CI": True, "A": 0}},
+    "said to be plain": {
+        "env": {"STRIPE": {"plain": "off"}, "WORKERS": {"plain": 4}}, "sort_key": {"plain": "name"},
+        "args": ["--sort-key", {"plain": "name"}],
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -66,11 +93,22 @@ def test_references_and_plain_values_pass() -> None:
     refuse_secrets("/config", httpx.Request("POST", "http://x", json=FINE).content)
 
 
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_configuration_passes(name: str) -> None:
+    refuse_secrets("/config", httpx.Request("POST", "http://x", json=PLAIN[name]).content)
+
+
 @pytest.mark.parametrize(
-    "name", ["API_KEY", "apiKey", "x-api-key", "AuthToken", "PGPASSWORD", "client_secret", "Cookie"]
+    "name",
+    ["apiKey", "x-api-key", "AuthToken", "authtoken", "PGPASSWORD", "pass_word", "client_secret", "Cookie", "TOKENs"],
 )
 def test_a_name_is_known_however_it_is_spelt(name: str) -> None:
-    assert is_guarded(name)
+    assert guard_of(name) is Guard.REFERENCES
+
+
+@pytest.mark.parametrize("name", ["key", "sortKey", "auth", "PWD", "GITHUB_PAT"])
+def test_a_name_that_may_mean_a_secret_wants_to_be_said_plain(name: str) -> None:
+    assert guard_of(name) is Guard.PLAINLY
 
 
 async def test_a_refused_value_is_found_nowhere(
