@@ -13,15 +13,13 @@ from app.errors import Unavailable
 TRIES = 3
 
 
-async def decided(
-    writer: Writer, statement: Statement, why: Callable[[], Awaitable[None]], tries: int = TRIES, /, **arguments: Any
-) -> Answer:
+async def decided(writer: Writer, statement: Statement, why: Callable[[], Awaitable[None]], **arguments: Any) -> Answer:
     """The answer of the statement. Where it gives none, `why` looks for the reason and raises the refusal.
 
     Where it finds none, the statement lost an insert race: under READ COMMITTED it saw neither its own row nor the
-    winner's, and is run again, three times in all unless told otherwise. Raises `Unavailable` after that.
+    winner's, and is run again, three times in all. Raises `Unavailable` after that.
     """
-    for _ in range(tries):
+    for _ in range(TRIES):
         answer = await writer.answer(statement, **arguments)
         if answer is not None:
             return answer
