@@ -87,6 +87,8 @@ class VersionFilter(Paging, total=False):
     run_id: str
     dsl_hash: str
     parent_id: str
+    owner_id: str
+    latest: bool
 
 
 class WalkFilter(Paging, total=False):

@@ -170,10 +170,15 @@ class Nodes(Resource[M]):
 
     @listing
     def search(
-        self, *, llm_model: str | None = None, node_id: str | None = None, **paging: Unpack[Paging]
+        self,
+        *,
+        llm_model: str | None = None,
+        not_llm_model: str | None = None,
+        node_id: str | None = None,
+        **paging: Unpack[Paging],
     ) -> Call[Page[NodeVersion]]:
-        """Node versions of any version."""
-        filters = {"llm_model": llm_model, "node_id": node_id, **paging}
+        """Node versions of any version; `not_llm_model` finds those on any other model."""
+        filters = {"llm_model": llm_model, "not_llm_model": not_llm_model, "node_id": node_id, **paging}
         return Call("GET", path("node-versions"), page_of(NodeVersion), query(filters))
 
     @endpoint

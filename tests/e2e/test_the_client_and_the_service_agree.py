@@ -102,6 +102,8 @@ def test_versions_keep_their_dsl(cairn: Cairn) -> None:
     child = cairn.versions.create("wf_1", id="child", dsl={"n": 1}, operation="mutation", parent1_id=kept.id)
     assert [one.id for one in cairn.versions.list(parent_id=version_id)] == [child.id]
     assert {one.id for one in cairn.versions.list_of("wf_1")} == {version_id, "child"}
+    assert [one.id for one in cairn.versions.list(latest=True)] == ["child"]
+    assert list(cairn.versions.list(latest=True, owner_id="nobody")) == []
     assert cairn.versions.latest().id == cairn.versions.latest("wf_1").id == "child"
     cairn.versions.set_io(version_id, HOSTILE)
     assert cairn.versions.io(version_id) == HOSTILE
@@ -163,6 +165,7 @@ def test_nodes_of_a_version_and_their_memory(cairn: Cairn) -> None:
     assert [(one.node_id, one.revision) for one in many] == [("plan", 3), ("sum", 1)]
     assert len(list(cairn.nodes.list(version_id, limit=2))) == 5
     assert {one.revision for one in cairn.nodes.search(llm_model="large", node_id="plan")} == {2, 3}
+    assert [one.revision for one in cairn.nodes.search(not_llm_model="large", node_id="plan")] == [1]
     cairn.nodes.set_memory(version_id, "plan", {"a": 1, "b": 2})
     read = cairn.nodes.memory(version_id, "plan")
     assert dict(read) == {"a": 1, "b": 2}
