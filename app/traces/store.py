@@ -130,7 +130,8 @@ async def trace(reader: Reader, tenant_id: str, invocation_id: str, limit: int) 
     shown = (_node(node, limit, read.get(node["id"], []), written.get(node["id"], [])) for node in nodes)
     parts = [
         b'{"invocation":', head["invocation"], b',"version":', head["version"], b',"workflow":', head["workflow"],
-        b',"nodes":', array(shown), b',"messages":', array(message["body"] for message in messages), b',"more":', json.dumps(more).encode(), b"}",
+        b',"nodes":', array(shown), b',"messages":', array(message["body"] for message in messages),
+        b',"more":', json.dumps(more).encode(), b"}",
     ]  # fmt: skip
     return Answer(200, b"".join(parts))
 
