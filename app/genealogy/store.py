@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from app.db.database import Answer, Reader
 from app.db.shape import Shape, computed
 from app.db.sql import load
 from app.genealogy.difference import SIZE_MAX_BYTES, difference, too_large
+from app.turns import Turns
 from app.versions.errors import VersionNotFound
 from app.versions.store import VERSION, VERSIONS
 from app.workflows import store as workflows
 
+COMPARING = Turns("comparing", 100)
 NODE = Shape(*VERSION.columns, computed("outside", "{t}.workflow_id <> :workflow_id"))
 
 _SQL = load(__file__, node=NODE.json("v"))
@@ -35,7 +36,8 @@ async def graph(reader: Reader, tenant_id: str, workflow_id: str, limit: int) ->
 
 
 async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: str) -> Answer:
-    """What makes the DSL of a version that of another. Raises `VersionNotFound`, `DifferenceTooLarge`."""
+    """What makes the DSL of a version that of another. Raises `VersionNotFound`, `DifferenceTooLarge`, and
+    `Unavailable` where many others wait."""
     arguments = {"version_id": version_id, "other_id": other_id, "size_max_bytes": SIZE_MAX_BYTES}
     found = {row["id"]: row["dsl"] for row in await reader.rows(_SQL["both"], tenant_id=tenant_id, **arguments)}
     for one in (version_id, other_id):
@@ -47,6 +49,6 @@ async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: st
     elif old is None or new is None:
         raise too_large()
     else:
-        patch = await asyncio.to_thread(difference, old, new)
+        patch = await COMPARING.take(difference, old, new)
     ends = json.dumps(version_id).encode(), json.dumps(other_id).encode()
     return Answer(200, b'{"from":%b,"to":%b,"patch":%b}' % (*ends, patch))

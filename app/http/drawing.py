@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
 from app.db.database import Answer
-from app.errors import AppError, Unavailable
+from app.errors import AppError
 from app.http.call import Call
+from app.turns import Turns
 
 SVG = "image/svg+xml"
 # A picture opened by itself runs nothing and loads nothing, whatever the texts in it say.
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
-# One picture is drawn at a time, so that drawing never takes more than one core from the rest.
-WAITING_MAX = 16
-_waiting = 0
-_pencil = ThreadPoolExecutor(1, thread_name_prefix="drawing")
+DRAWING = Turns("drawing", 16)
 
 
 class PictureTooLarge(AppError):
@@ -70,15 +66,7 @@ async def shown(call: Call, answer: Answer, draw: Callable[[bytes], str]) -> Ans
     """The answer as it is, or drawn from its JSON in a thread. Raises what `draw` raises, and `Unavailable`."""
     if not wants_picture(call):
         return replace(answer, headers={**answer.headers, "Vary": "Accept"})
-    global _waiting  # noqa: PLW0603 - the pencil is the process's, and so is its queue
-    if _waiting >= WAITING_MAX:
-        raise Unavailable("Other pictures are being drawn; ask again in a moment, or for application/json.")
-    _waiting += 1
-    try:
-        loop = asyncio.get_running_loop()
-        picture = await loop.run_in_executor(_pencil, draw, answer.body or b"")
-    finally:
-        _waiting -= 1
+    picture = await DRAWING.take(draw, answer.body or b"")
     return Response(picture.encode(), headers=HEADERS, media_type=SVG)
 
 

@@ -109,7 +109,7 @@ async def test_a_queue_of_pictures_has_an_end(
     client: httpx.AsyncClient, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make.created("/v1/evolution-runs", id="r")
-    monkeypatch.setattr(drawing, "WAITING_MAX", 0)
+    monkeypatch.setattr(drawing.DRAWING, "waiting_max", 0)
     refused = await client.get("/v1/evolution-runs/r/graph", headers=ASKING)
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert "retry-after" in refused.headers

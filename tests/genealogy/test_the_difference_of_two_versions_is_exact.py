@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonpatch import JsonPatch
 
+from app.genealogy import store
 from app.genealogy.difference import difference
 from app.genealogy.errors import DifferenceTooLarge
 from app.main import RECURSION_MIN
@@ -182,3 +183,13 @@ async def test_what_is_too_large_or_too_deep_to_compare_is_refused(client: httpx
 async def test_a_dsl_as_deep_as_may_be_is_compared_or_refused(client: httpx.AsyncClient, make: Make) -> None:
     deep = await diff(client, make, b"[" * 512 + b"]" * 512, b"[" * 511 + b"]" * 511)
     assert deep.status_code == 200 or problem(deep) == (422, "difference_too_large")
+
+
+async def test_a_queue_of_differences_has_an_end(
+    client: httpx.AsyncClient, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await diff(client, make, b"[1]", b"[2]")
+    monkeypatch.setattr(store.COMPARING, "waiting_max", 0)
+    refused = await client.get("/v1/versions/a/diff/b%2F%20")
+    assert problem(refused) == (503, "unavailable")
+    assert "retry-after" in refused.headers
