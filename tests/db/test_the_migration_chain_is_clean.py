@@ -24,6 +24,8 @@ STATUSES = {
     "invocations": ["queued", "running", "completed", "failed", "cancelled", "rolled_back"],
     "node_invocations": ["running", "completed", "failed"],
     "jobs": ["queued", "running", "completed", "failed", "cancelled"],
+    "sessions": ["active", "suspended", "completed", "crashed", "archived"],
+    "mcp_versions": ["draft", "in_review", "testflight", "released", "rejected", "yanked"],
 }
 OPEN = {"queued", "running"}
 LEFT = """
@@ -63,6 +65,8 @@ async def fill(connection: asyncpg.Connection, tenant: str) -> None:
           VALUES ('{tenant}', 'v', 'w', '{{"a": "\\u0000"}}', 'raw:' || repeat('0', 64), 'init');
         INSERT INTO node_versions (tenant_id, id, version_id, node_id, revision, config_hash)
           VALUES ('{tenant}', 'nv', 'v', 'n', 1, sha256('x'));
+        INSERT INTO mcp_servers (tenant_id, id, publisher_id, slug, display_name, visibility, digest)
+          VALUES ('{tenant}', 's', 'p', 's', 'S', 'public', sha256('x'));
     """)
     for status in STATUSES["evolution_runs"]:
         await connection.execute(
@@ -90,17 +94,26 @@ async def fill(connection: asyncpg.Connection, tenant: str) -> None:
             f" VALUES ($1, $2, 'k', $2, {'NULL' if state in OPEN else 'now()'})",
             tenant, state,
         )  # fmt: skip
+    for status in STATUSES["sessions"]:
+        await connection.execute(
+            "INSERT INTO sessions (tenant_id, id, status, digest) VALUES ($1, $2, $2, sha256('x'))", tenant, status
+        )
+    for status in STATUSES["mcp_versions"]:
+        await connection.execute(
+            "INSERT INTO mcp_versions (tenant_id, server_id, id, version, status, listed, digest)"
+            " VALUES ($1, 's', $2, $2, $2, false, sha256('x'))",
+            tenant, status,
+        )  # fmt: skip
 
 
 def test_b23_the_statuses_above_are_all_that_the_tables_know() -> None:
-    for table, statuses in STATUSES.items():
-        texts = [
-            str(item.sqltext)
-            for item in METADATA.tables[table].constraints
-            if isinstance(item, CheckConstraint) and (item.name or "").endswith(("_status", "_state"))
-        ]
-        assert len(texts) == 1
-        assert sorted(texts[0].split("'")[1::2]) == sorted(statuses)
+    known = {
+        table.name: sorted(str(item.sqltext).split("'")[1::2])
+        for table in METADATA.tables.values()
+        for item in table.constraints
+        if isinstance(item, CheckConstraint) and str(item.name).endswith(("_status", "_state"))
+    }
+    assert known == {table: sorted(statuses) for table, statuses in STATUSES.items()}
 
 
 async def test_b23_down_and_up_again_with_rows_of_every_status_and_no_drift(
