@@ -171,13 +171,13 @@ class Listing:
             nulls += f" AND {by_ids}"
             return Statement(part(nulls, by_key), self.name)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
-        # Those without a value are read only where those with one do not fill the page.
+        # Those without a value are read only where those with one do not fill the page. UNION ALL gives its halves one
+        # after the other, each in its order: a half that reads a WITH query and has a LIMIT never runs in parallel.
         nulls += " AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
         return Statement(
             f"WITH valued AS MATERIALIZED {valued}\n"
-            "SELECT key, ids, body FROM (SELECT *, 0 AS half, row_number() OVER () AS place FROM valued"
-            f" UNION ALL SELECT *, 1, row_number() OVER () FROM {part(nulls, by_key)} AS b) AS both_halves"
-            " ORDER BY half, place LIMIT CAST(:limit AS bigint)",
+            f"SELECT * FROM (SELECT * FROM valued UNION ALL SELECT * FROM {part(nulls, by_key)} AS n) AS halves"
+            " LIMIT CAST(:limit AS bigint)",
             self.name,
         )
 

@@ -87,8 +87,8 @@ async def test_a_lineage_of_any_length_is_read_by_keys(service: Service, client:
     found = await lineage(client, "x000500", limit=1000)
     assert found == [(f"x{n:06}", n - 500) for n in range(1, 1001)]
     given = {"start": "x000500", "max_depth": None}
-    statement: Statement = LINEAGE._statement("depth", "asc", frozenset(given), frozenset(), "start", 51)
-    values = {"tenant_id": tenant, "after_key": None, "after_id_0": None, **given}
+    statement: Statement = LINEAGE._statement("depth", "asc", frozenset(given), frozenset(), "start", 64)
+    values = {"tenant_id": tenant, "limit": 51, "after_key": None, "after_id_0": None, **given}
     for mode in ("force_custom_plan", "force_generic_plan"):
         await connection.execute(f"SET plan_cache_mode = {mode}")
         text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values))
