@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
-from app.client.bodies import (
+from app.client.bodies import Instant, Paging, Payload
+from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
+from app.client.endpoint import Resource, endpoint, listing
+from app.client.evolution_bodies import (
     GenerationEnd,
     GenerationFields,
     GenerationNotes,
-    Instant,
     MemberFields,
-    Paging,
-    Payload,
     RunFields,
     RunFilter,
     RunStart,
 )
-from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
-from app.client.endpoint import Resource, endpoint, listing
-from app.client.exact import Json, dump
-from app.client.models import (
+from app.client.evolution_models import (
     BestInvocation,
     Configuration,
     EvolutionRun,
@@ -28,8 +25,9 @@ from app.client.models import (
     LastCompleted,
     Member,
     Progress,
-    Version,
 )
+from app.client.exact import Json, dump
+from app.client.models import Version
 from app.client.record import Record
 
 M = TypeVar("M")

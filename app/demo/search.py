@@ -16,8 +16,10 @@ from random import Random
 from typing import Protocol
 
 from app.client import Cairn, Json, NotFoundError
-from app.client.bodies import GenerationStatsFields, MessageFields, NodeFields
-from app.client.models import Generation, Invocation
+from app.client.bodies import MessageFields, NodeFields
+from app.client.evolution_bodies import GenerationStatsFields
+from app.client.evolution_models import Generation
+from app.client.models import Invocation
 from app.demo.genetics import Candidate, Ranked, first_population, next_population, random_from, ranked, state_of
 from app.demo.objective import XS, evaluate, spelled
 from app.demo.run import DemoRefused, Plan, generation_id
