@@ -17,7 +17,9 @@ from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.costs.routes import routes as cost_routes
+from app.datasets import store as datasets
 from app.datasets.evaluator_routes import routes as evaluator_routes
+from app.datasets.jobs import delete_dataset
 from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
@@ -84,7 +86,7 @@ SUBJECTS = (
     Subject("generation", "generations", ()),
 )
 # What a job that a client asked for does, by kind.
-KINDS = {workflows.DELETE_KIND: delete_workflow}
+KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 
 
 def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner) -> list[Entry]:

@@ -10,6 +10,7 @@ from app.client.bodies import Paging, Payload
 from app.client.call import Call, Page, items_of, nothing, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
+from app.client.models import Job, job_if_any
 from app.client.record import Record
 
 M = TypeVar("M")
@@ -160,9 +161,11 @@ class Datasets(Resource[M]):
         return Call("PATCH", path("datasets", dataset_id), one(Dataset), body=dump(fields))
 
     @endpoint
-    def delete(self, dataset_id: str) -> Call[None]:
-        """Delete a dataset with its versions and records; refused while invocations refer to one of them."""
-        return Call("DELETE", path("datasets", dataset_id), nothing)
+    def delete(self, dataset_id: str) -> Call[Job | None]:
+        """Delete a dataset with its versions and records, as a job where they are many; refused while invocations
+        refer to one of them.
+        """
+        return Call("DELETE", path("datasets", dataset_id), job_if_any)
 
     @endpoint
     def create_version(self, dataset_id: str, **fields: Unpack[DatasetVersionFields]) -> Call[DatasetVersion]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.client.exact import Json
 from app.client.record import Record
+from app.client.reply import Reply
 
 
 class Tenant(Record):
@@ -45,6 +46,11 @@ class Job(Record):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+
+
+def job_if_any(reply: Reply) -> Job | None:
+    """Read an answer that is a job where what was asked for takes long, and empty where it is done."""
+    return Job(reply.body, reply) if reply.status == 202 else None
 
 
 class Event(Record):

@@ -18,9 +18,18 @@ from app.client.bodies import (
 from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
-from app.client.models import CommonAncestor, Difference, Genealogy, Job, NodeVersion, Relative, Version, Workflow
+from app.client.models import (
+    CommonAncestor,
+    Difference,
+    Genealogy,
+    Job,
+    NodeVersion,
+    Relative,
+    Version,
+    Workflow,
+    job_if_any,
+)
 from app.client.record import Record
-from app.client.reply import Reply
 
 M = TypeVar("M")
 
@@ -57,11 +66,7 @@ class Workflows(Resource[M]):
     @endpoint
     def delete(self, workflow_id: str, *, cascade: bool = False) -> Call[Job | None]:
         """Delete a workflow: at once while it has no versions, as a job with everything below it when `cascade`."""
-
-        def read(reply: Reply) -> Job | None:
-            return Job(reply.body, reply) if reply.status == 202 else None
-
-        return Call("DELETE", path("workflows", workflow_id), read, query({"cascade": cascade or None}))
+        return Call("DELETE", path("workflows", workflow_id), job_if_any, query({"cascade": cascade or None}))
 
     @endpoint
     def genealogy(self, workflow_id: str, *, limit: int | None = None) -> Call[Genealogy]:

@@ -24,6 +24,12 @@ class DatasetInUse(Conflict):
     code, title = "dataset_in_use", "Invocations refer to the dataset"
 
 
+class DatasetTooLarge(Conflict):
+    """More than `limit` records and versions belong to the dataset, so that only a job deletes it."""
+
+    code, title = "dataset_too_large", "Only a job deletes so large a dataset"
+
+
 class DatasetVersionNotFound(NotFound):
     """The dataset has no such version."""
 

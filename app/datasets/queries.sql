@@ -46,11 +46,27 @@ SELECT found.id FROM (
   WHERE r.tenant_id = :tenant_id AND r.dataset_id = :id AND i.dataset_record_id IS NOT NULL LIMIT 20
 ) AS found ORDER BY found.id
 
--- name: delete_records
-DELETE FROM dataset_records WHERE tenant_id = :tenant_id AND dataset_id = :id
+-- name: count
+-- At most `limit` of each are counted.
+SELECT (SELECT count(*) FROM (
+    SELECT FROM dataset_records WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)) AS r)
+  + (SELECT count(*) FROM (
+    SELECT FROM dataset_versions WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)) AS v)
+  AS count
 
--- name: delete_versions
-DELETE FROM dataset_versions WHERE tenant_id = :tenant_id AND dataset_id = :id
+-- name: delete_dataset_records
+WITH gone AS (DELETE FROM dataset_records AS t USING (
+  SELECT ctid AS place FROM dataset_records
+  WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
+
+-- name: delete_dataset_versions
+WITH gone AS (DELETE FROM dataset_versions AS t USING (
+  SELECT ctid AS place FROM dataset_versions
+  WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
 
 -- name: delete
 WITH deleted AS (

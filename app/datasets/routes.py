@@ -7,6 +7,7 @@ from app.datasets.errors import (
     DatasetConflict,
     DatasetInUse,
     DatasetNotFound,
+    DatasetTooLarge,
     DatasetVersionConflict,
     DatasetVersionNotFound,
 )
@@ -25,6 +26,8 @@ from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.paging import page
+from app.jobs import store as jobs
+from app.jobs.schemas import Job
 
 routes = Routes("datasets")
 
@@ -58,11 +61,20 @@ async def patch_dataset(call: Call, dataset_id: str, body: DatasetChange) -> Ans
     scope="datasets:write",
     status_code=204,
     transactional=True,
-    errors=(DatasetNotFound, DatasetInUse),
+    errors=(DatasetNotFound, DatasetInUse, DatasetTooLarge),
+    responses={202: {"model": Job, "description": "The job that deletes it, where much belongs to it"}},
 )
 async def delete_dataset(call: Call, dataset_id: str) -> Answer:
-    """Delete a dataset with its versions and records, unless invocations refer to one of the records."""
-    return await store.delete(call.writer, call.tenant_id, dataset_id, call.if_match)
+    """Delete a dataset with its versions and records, unless invocations refer to one of the records.
+
+    Where these are more than 1,000 it is a job (202), which is not possible inside a batch.
+    """
+    answer = await store.delete(call.writer, call.tenant_id, dataset_id, call.if_match)
+    if answer is not None:
+        return answer
+    if call.batched:
+        raise DatasetTooLarge("Outside a batch it is deleted by a job.", id=dataset_id, limit=store.AT_ONCE_MAX)
+    return await jobs.create(call.writer, call.tenant_id, store.DELETE_KIND, {"dataset_id": dataset_id})
 
 
 @routes.post(

@@ -20,6 +20,11 @@ from app.db.shape import Shape, instant
 from app.db.sql import load
 from app.errors import NotFound, changed
 
+# The kind of the job that deletes a dataset with more records and versions than are deleted at once.
+DELETE_KIND = "dataset.delete"
+AT_ONCE_MAX = 1000
+# What belongs to a dataset, in the order in which it can be deleted.
+BELOW = ("dataset_records", "dataset_versions")
 FIELDS = ("name", "description", "data_format", "status", "owner_id", "metadata")
 
 DATASET = Shape("id", *FIELDS, instant("created_at"), instant("updated_at"))
@@ -89,25 +94,58 @@ async def get(reader: Reader, tenant_id: str, dataset_id: str) -> Answer:
     return Answer(200, row["body"], row["revision"])
 
 
-async def delete(writer: Writer, tenant_id: str, dataset_id: str, if_match: list[int] | None) -> Answer:
-    """Delete a dataset with its records and versions; in a transaction.
+async def delete(writer: Writer, tenant_id: str, dataset_id: str, if_match: list[int] | None) -> Answer | None:
+    """Delete a dataset with its records and versions; in a transaction. None, and nothing was done, where they are
+    more than `AT_ONCE_MAX`: that is for a job.
 
     Raises `DatasetNotFound`, `PreconditionFailed`, `DatasetInUse` where invocations refer to one of its records.
     """
-    locked = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=dataset_id)
+    locked = await lock(writer, tenant_id, dataset_id)
     if locked is None:
         raise DatasetNotFound("There is no such dataset.", id=dataset_id)
-    if if_match is not None and locked["revision"] not in if_match:
-        raise changed("dataset", locked["revision"])
+    if if_match is not None and locked not in if_match:
+        raise changed("dataset", locked)
+    await refuse_if_used(writer, tenant_id, dataset_id)
+    if await count(writer, tenant_id, dataset_id, AT_ONCE_MAX + 1) > AT_ONCE_MAX:
+        return None
+    for table in BELOW:
+        await delete_below(writer, tenant_id, dataset_id, table, AT_ONCE_MAX)
+    return await delete_alone(writer, tenant_id, dataset_id)
+
+
+async def lock(writer: Writer, tenant_id: str, dataset_id: str) -> int | None:
+    """Hold the dataset to the end of the transaction, so that nothing is added to it; its revision, if it is there."""
+    row = await writer.row(_SQL["lock"], tenant_id=tenant_id, id=dataset_id)
+    return None if row is None else row["revision"]
+
+
+async def refuse_if_used(writer: Writer, tenant_id: str, dataset_id: str) -> None:
+    """Raise `DatasetInUse` where invocations refer to one of its records, naming some of them."""
     referring = await writer.rows(_SQL["referring"], tenant_id=tenant_id, id=dataset_id)
     if referring:
         raise _in_use([row["id"] for row in referring])
+
+
+async def count(writer: Writer, tenant_id: str, dataset_id: str, limit: int) -> int:
+    """How many records and versions there are; at most `limit` of each are counted."""
+    row = await writer.row(_SQL["count"], tenant_id=tenant_id, id=dataset_id, limit=limit)
+    assert row is not None
+    return int(row["count"])
+
+
+async def delete_below(writer: Writer, tenant_id: str, dataset_id: str, table: str, limit: int) -> int:
+    """Delete at most `limit` rows of a table in `BELOW`, and say how many it were. Raises `DatasetInUse`."""
     try:
-        await writer.rows(_SQL["delete_records"], tenant_id=tenant_id, id=dataset_id)
+        row = await writer.row(_SQL[f"delete_{table}"], tenant_id=tenant_id, id=dataset_id, limit=limit)
     except NotFound as refusal:
         # An invocation that named a record was committed since we looked.
         raise _in_use([]) from refusal
-    await writer.rows(_SQL["delete_versions"], tenant_id=tenant_id, id=dataset_id)
+    assert row is not None
+    return int(row["removed"])
+
+
+async def delete_alone(writer: Writer, tenant_id: str, dataset_id: str) -> Answer:
+    """Delete a dataset that is locked and has neither records nor versions."""
     answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=dataset_id)
     assert answer is not None
     return answer

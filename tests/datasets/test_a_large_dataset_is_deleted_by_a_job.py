@@ -1,0 +1,68 @@
+"""A dataset with more than is deleted at once goes by a job, in bounded steps that a killed worker may repeat."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from app.background.runner import drain
+from app.background.work import JobRunner
+from app.datasets import jobs, store
+from app.http.service import Service
+from app.main import KINDS
+from tests.conftest import Make
+from tests.payloads import problem
+
+DATASET = "/v1/datasets/ds"
+
+
+@pytest.fixture(autouse=True)
+async def dataset(client: httpx.AsyncClient, make: Make, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset that is large, since little is deleted at once; jobs that other tests left are done first."""
+    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    monkeypatch.setattr(store, "AT_ONCE_MAX", 4)
+    monkeypatch.setattr(jobs, "ROWS_MAX", 3)
+    await make.created("/v1/datasets", id="ds", name="Questions")
+    await make.created(f"{DATASET}/versions", id="v1")
+    items = [{"id": f"r{n}", "dataset_version_id": "v1"} for n in range(7)]
+    assert (await client.post(f"{DATASET}/records", json={"items": items})).status_code == 201
+
+
+async def deleted(client: httpx.AsyncClient, service: Service) -> httpx.Response:
+    """The job that deletes it, carried out."""
+    answer = await client.delete(DATASET)
+    assert (answer.status_code, answer.json()["kind"]) == (202, "dataset.delete"), answer.text
+    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    return await client.get(answer.headers["location"])
+
+
+async def test_all_that_belongs_to_it_goes_in_steps(client: httpx.AsyncClient, service: Service) -> None:
+    job = (await deleted(client, service)).json()
+    assert (job["state"], job["progress"]) == ("completed", {"done": 9, "total": 9})
+    assert job["counts"] == {"dataset_records": 7, "dataset_versions": 1, "datasets": 1}
+    for path in (DATASET, "/v1/dataset-records/r0", f"{DATASET}/versions/v1"):
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_two_jobs_for_one_dataset_delete_it_once(client: httpx.AsyncClient, service: Service) -> None:
+    first = (await client.delete(DATASET)).headers["location"]
+    second = (await deleted(client, service)).json()
+    assert {(await client.get(first)).json()["state"], second["state"]} == {"completed"}
+    assert (await client.get(DATASET)).status_code == 404
+
+
+async def test_what_invocations_refer_to_stays(client: httpx.AsyncClient, make: Make, service: Service) -> None:
+    asked = await client.delete(DATASET)
+    await make.invocation(id="i", dataset_record_id="r3")
+    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    job = (await client.get(asked.headers["location"])).json()
+    assert (job["state"], job["error"]["code"], job["error"]["invocation_ids"]) == ("failed", "dataset_in_use", ["i"])
+    assert (await client.get(f"{DATASET}/records?count=exact")).json()["total"] == 7
+    assert problem(await client.delete(DATASET)) == (409, "dataset_in_use")
+
+
+async def test_a_batch_holds_no_job_and_a_change_holds_its_precondition(client: httpx.AsyncClient) -> None:
+    refused = await client.post("/v1/batch", json={"operations": [{"method": "DELETE", "path": DATASET}]})
+    assert (problem(refused), refused.json()["limit"]) == ((409, "dataset_too_large"), 4)
+    assert problem(await client.delete(DATASET, headers={"if-match": '"7"'})) == (412, "precondition_failed")
+    assert (await client.get(DATASET)).status_code == 200
