@@ -66,7 +66,9 @@ def configure_logs(settings: LogSettings, *, quiet_servers: bool = False) -> Non
 
 def _renderer(settings: LogSettings) -> list[Any]:
     if settings.format == "console":
-        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # Not with the variables of each frame, as its own is: those hold payloads, and what callers send in confidence.
+        plainly = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plainly)]
     return [
         structlog.processors.ExceptionRenderer(),
         structlog.processors.EventRenamer("message"),

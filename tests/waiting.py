@@ -7,6 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from app.db.sql import Statement
+from app.http.service import Service
+
 BOUND_SECONDS = 40.0
 STEP_SECONDS = 0.01
 
@@ -27,3 +30,18 @@ async def eventually(condition: Callable[[], Awaitable[Any]], what: str, seconds
         assert time.monotonic() < deadline, f"{what} did not come within {seconds:g} s"
         await asyncio.sleep(STEP_SECONDS)
     return found
+
+
+async def held_up(service: Service, statements: int = 1) -> None:
+    """Until so many statements of the service wait for a lock that somebody else has."""
+
+    async def waiting() -> bool:
+        row = await service.ground.database.row(
+            Statement(
+                "SELECT count(*) AS waiting FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+        )
+        return row is not None and row["waiting"] >= statements
+
+    await eventually(waiting, f"{statements} waiting statements")

@@ -13,9 +13,12 @@ from app.db.digest import digest_of
 from app.db.ids import ids_of
 from app.db.integrity import IdsTaken
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, array, instant, items, only, verbatim
+from app.db.shape import Shape, array, instant, items, only, stored_bytes, verbatim
 from app.db.sql import Statement, load
-from app.errors import NotFound
+from app.errors import InvalidInput, NotFound
+
+# How much payload one lookup shows: as often as a record is asked for, it is in the answer.
+LOOKUP_BYTES_MAX = 64 * 1024 * 1024
 
 COLUMNS = {
     "dataset_version_id": "version_ids",
@@ -83,10 +86,16 @@ async def record(
 
 @lru_cache(maxsize=8)
 def _lookup(include: frozenset[str]) -> Statement:
+    size = " + ".join(stored_bytes(f"r.{name}") for name in sorted(include)) or "0"
     return Statement(
-        f"SELECT g.id, r.id IS NOT NULL AS there, {RECORD.json('r', include)} AS body"
+        "WITH asked AS (SELECT g.id, g.place, r.id IS NOT NULL AS there, sum(s.bytes) OVER running - s.bytes AS before"
         " FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS g (id, place)"
-        " LEFT JOIN dataset_records AS r ON r.tenant_id = :tenant_id AND r.id = g.id ORDER BY g.place"
+        " LEFT JOIN dataset_records AS r ON r.tenant_id = :tenant_id AND r.id = g.id"
+        f" CROSS JOIN LATERAL (SELECT {size} AS bytes) AS s"
+        " WINDOW running AS (ORDER BY g.place ROWS UNBOUNDED PRECEDING))"
+        f" SELECT a.id, a.there, a.before > CAST(:budget AS bigint) AS beyond, {RECORD.json('r', include)} AS body"
+        " FROM asked AS a LEFT JOIN dataset_records AS r"
+        " ON r.tenant_id = :tenant_id AND r.id = a.id AND a.before <= CAST(:budget AS bigint) ORDER BY a.place"
     )
 
 
@@ -96,19 +105,26 @@ async def lookup(
     """The records in the order asked, each as often as it was asked for; one statement.
 
     Raises `DatasetRecordNotFound` naming every id that is not there, unless `allow_missing`: then they are left out of
-    `items`, and `missing_ids` names them.
+    `items`, and `missing_ids` names them. Raises `InvalidInput` where a record would follow payloads of more than
+    `LOOKUP_BYTES_MAX` bytes.
     """
-    rows = await reader.rows(_lookup(include), tenant_id=tenant_id, ids=list(ids))
+    rows = await reader.rows(_lookup(include), tenant_id=tenant_id, ids=list(ids), budget=LOOKUP_BYTES_MAX)
     missing = list(dict.fromkeys(row["id"] for row in rows if not row["there"]))
     if missing and not allow_missing:
         raise _not_found(missing)
+    fitting = next((place for place, row in enumerate(rows) if row["beyond"]), None)
+    if fitting is not None:
+        message = f"the payloads of the first {fitting} fill one answer; ask for the others in another lookup"
+        raise InvalidInput(
+            f"/ids: {message}.", errors=[{"pointer": "/ids", "message": message}], limit_bytes=LOOKUP_BYTES_MAX
+        )
     found = array(row["body"] for row in rows if row["there"])
     return Answer(200, b'{"items":' + found + b',"missing_ids":' + json.dumps(missing).encode() + b"}")
 
 
 async def get(reader: Reader, tenant_id: str, record_id: str, include: frozenset[str]) -> Answer:
     """The record. Raises `DatasetRecordNotFound`."""
-    (row,) = await reader.rows(_lookup(include), tenant_id=tenant_id, ids=[record_id])
+    (row,) = await reader.rows(_lookup(include), tenant_id=tenant_id, ids=[record_id], budget=LOOKUP_BYTES_MAX)
     if not row["there"]:
         raise _not_found([record_id])
     return Answer(200, row["body"])

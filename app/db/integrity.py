@@ -28,7 +28,9 @@ KEY_IN_PROGRESS = "CA001"
 KEY_KEPT = "CA002"
 INCOMPLETE = "CA003"
 TAKEN = "CA004"
-_UNSTORABLE = frozenset({"22P05", "22P02", "22021", "22003", "22007", "22008", "22009", "22023", "22032", "54000"})
+_UNSTORABLE = frozenset(
+    {"22000", "22P05", "22P02", "22021", "22003", "22007", "22008", "22009", "22023", "22032", "54000"}
+)
 _SESSION_ENDED = frozenset({"57P01", "57P02", "57P03", "25P03"})
 IN_THE_WAY = "Other writers were in the way; nothing was stored. Try again."
 _AWAY = "The database went away; whether a write happened is not known. Repeat it under the same Idempotency-Key."

@@ -78,6 +78,14 @@ class Shape:
         return names
 
 
+def stored_bytes(column: str) -> str:
+    """The SQL of a payload's size; only a compressed one is unpacked for it."""
+    return (
+        f"(CASE WHEN {column} IS NULL THEN 0 WHEN pg_column_compression({column}) IS NULL"
+        f" THEN pg_column_size({column}) ELSE octet_length(CAST({column} AS text)) END)"
+    )
+
+
 def array(texts: Iterable[bytes]) -> bytes:
     """A JSON array of values that are JSON already."""
     return b"[" + b",".join(texts) + b"]"

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from app.db.database import Answer, Reader
-from app.errors import AppError, UnsupportedMediaType, invalid
+from app.errors import AppError, BadCursor, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
 from app.http.cutting import read_body, read_payload
@@ -75,6 +75,8 @@ class Endpoint(APIRoute):
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
         writes = not MUTATING.isdisjoint(documented["methods"])
+        if self.query_model is not None and "cursor" in self.query_model.model_fields:
+            errors = (*errors, BadCursor)
         super().__init__(
             path,
             _documented(endpoint, hints),

@@ -3,8 +3,11 @@
 -- the statements after this one see what the one before committed.
 INSERT INTO mcp_config_sets AS s (tenant_id, user_id) VALUES (:tenant_id, :user_id)
 ON CONFLICT (tenant_id, user_id) DO UPDATE SET revision = s.revision
-RETURNING s.revision, (SELECT count(*) FROM mcp_configs AS c
-  WHERE c.tenant_id = :tenant_id AND c.user_id = :user_id) AS count
+RETURNING s.revision
+
+-- name: count
+-- After `enter`, never within it: a statement that had to wait sees what was there before it waited.
+SELECT count(*) AS count FROM mcp_configs AS c WHERE c.tenant_id = :tenant_id AND c.user_id = :user_id
 
 -- name: moved
 UPDATE mcp_config_sets SET revision = revision + 1 WHERE tenant_id = :tenant_id AND user_id = :user_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,13 +45,13 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     Needs a transaction. Raises `SecretRefused`, `McpConfigConflict`, `McpConfigsFull`, `McpServerNotFound`, and
     `InvalidInput` where neither a server nor a `command` is named.
     """
-    _refuse(given, "")
+    await asyncio.to_thread(_refuse, given, "")
     config_id = given.get("id") or new_id("mcpc")
     digest = digest_of({**given, "id": config_id})
-    count = (await _enter(writer, tenant_id, given["user_id"]))["count"]
+    await _enter(writer, tenant_id, given["user_id"])
     stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=config_id)
     if stored is None:
-        return await _created(writer, tenant_id, config_id, given, digest, count)
+        return await _created(writer, tenant_id, config_id, given, digest)
     if stored["digest"] != digest:
         raise McpConfigConflict("A configuration with this id was created with other fields.", id=config_id)
     return Answer(200, stored["body"], stored["revision"])
@@ -69,14 +70,14 @@ async def ensure(
 
     Raises as `create` and `patch`; `McpConfigConflict` where it is another user's.
     """
-    _refuse(given, "")
-    count = (await _enter(writer, tenant_id, given["user_id"]))["count"]
+    await asyncio.to_thread(_refuse, given, "")
+    await _enter(writer, tenant_id, given["user_id"])
     stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=config_id)
     if stored is None:
         if not may_create:
             raise changed("configuration", None)
         digest = digest_of({**given, "id": config_id})
-        return await _created(writer, tenant_id, config_id, given, digest, count)
+        return await _created(writer, tenant_id, config_id, given, digest)
     if stored["user_id"] != given["user_id"]:
         raise McpConfigConflict("The configuration is another user's.", id=config_id)
     return await _patched(writer, tenant_id, config_id, stored, given, if_match)
@@ -89,7 +90,7 @@ async def patch(
 
     Raises `SecretRefused`, `McpConfigNotFound`, `PreconditionFailed`, `McpConfigConflict` (the name is another's).
     """
-    _refuse(given, "")
+    await asyncio.to_thread(_refuse, given, "")
     stored = await _held(writer, tenant_id, config_id)
     return await _patched(writer, tenant_id, config_id, stored, given, if_match)
 
@@ -113,10 +114,7 @@ async def put_all(
     `McpServerNotFound`, `InvalidInput` where a name comes twice or neither a server nor a `command` is named.
     """
     names = [item["name"] for item in items]
-    for place, item in enumerate(items):
-        if item["name"] in names[:place]:
-            raise invalid(f"/items/{place}/name", "is the name of an item before it")
-        _refuse(item, f"/items/{place}")
+    await asyncio.to_thread(_refuse_all, items, names)
     key = {"tenant_id": tenant_id, "user_id": user_id}
     standing = await _enter(writer, tenant_id, user_id)
     if if_match is not None and standing["revision"] not in if_match:
@@ -167,13 +165,12 @@ async def _held(writer: Writer, tenant_id: str, config_id: str) -> Any:
     return await _standing(writer, tenant_id, config_id)
 
 
-async def _created(
-    writer: Writer, tenant_id: str, config_id: str, given: Mapping[str, Any], digest: bytes, count: int
-) -> Answer:
-    if count >= CONFIGS_MAX:
+async def _created(writer: Writer, tenant_id: str, config_id: str, given: Mapping[str, Any], digest: bytes) -> Answer:
+    key = {"tenant_id": tenant_id, "user_id": given["user_id"]}
+    counted = await writer.row(_SQL["count"], **key)
+    if counted is not None and counted["count"] >= CONFIGS_MAX:
         raise McpConfigsFull("The user has as many configurations as there may be.", limit=CONFIGS_MAX)
     fields = {name: given.get(name) for name in FIELDS} | {"enabled": given.get("enabled", True)}
-    key = {"tenant_id": tenant_id, "user_id": given["user_id"]}
     row = await writer.row(_SQL["create"], id=config_id, digest=digest, **key, **fields)
     if row is None:
         # Taken meanwhile, under another user: those of one user take turns.
@@ -198,6 +195,14 @@ async def _patched(
         raise changed("configuration", stored["revision"])
     await writer.row(_SQL["moved"], **key)
     return Answer(200, row["body"], row["revision"])
+
+
+# In a thread: a long text may take a while to look through, and others need not wait for it.
+def _refuse_all(items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    for place, item in enumerate(items):
+        if item["name"] in names[:place]:
+            raise invalid(f"/items/{place}/name", "is the name of an item before it")
+        _refuse(item, f"/items/{place}")
 
 
 def _refuse(given: Mapping[str, Any], pointer: str) -> None:

@@ -30,6 +30,10 @@ SELECT s.revision, s.digest, {{server}} AS body FROM mcp_servers AS s WHERE s.te
 -- FOR UPDATE: a version or configuration that is being added holds the row's key, so none slips in before the removal.
 SELECT s.revision FROM mcp_servers AS s WHERE s.tenant_id = :tenant_id AND s.id = :id FOR UPDATE
 
+-- name: lock_versions
+-- As above, for tools: they hold their version's row, not the server's. In the order of their ids.
+SELECT v.id FROM mcp_versions AS v WHERE v.tenant_id = :tenant_id AND v.server_id = :id ORDER BY v.id FOR UPDATE
+
 -- name: referring
 SELECT c.id FROM mcp_configs AS c WHERE c.tenant_id = :tenant_id AND c.server_id = :id ORDER BY c.id LIMIT 20
 

@@ -99,7 +99,7 @@ async def delete(writer: Writer, tenant_id: str, server_id: str, if_match: list[
     referring = await writer.rows(_SQL["referring"], tenant_id=tenant_id, id=server_id)
     if referring:
         raise McpServerInUse("Configurations refer to this server.", config_ids=[row["id"] for row in referring])
-    for part in ("delete_tools", "delete_versions"):
+    for part in ("lock_versions", "delete_tools", "delete_versions"):
         await writer.rows(_SQL[part], tenant_id=tenant_id, id=server_id)
     answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=server_id)
     assert answer is not None

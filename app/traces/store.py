@@ -7,7 +7,7 @@ from typing import Any
 
 from app.db.database import Answer, Reader
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, array, instant, verbatim
+from app.db.shape import Shape, array, instant, stored_bytes, verbatim
 from app.db.sql import load
 from app.invocations.errors import InvocationNotFound
 from app.invocations.store import INVOCATION
@@ -21,14 +21,6 @@ from app.workflows.store import FIELDS as WORKFLOW_FIELDS
 WORKFLOW = Shape("id", *WORKFLOW_FIELDS, instant("created_at"), instant("updated_at"))
 BYTES_MAX = 64 * 1024 * 1024
 METRICS_MAX = 1000
-
-
-def _bytes(column: str) -> str:
-    """The SQL of a payload's size; only a compressed one is unpacked for it."""
-    return (
-        f"(CASE WHEN {column} IS NULL THEN 0 WHEN pg_column_compression({column}) IS NULL"
-        f" THEN pg_column_size({column}) ELSE octet_length(CAST({column} AS text)) END)"
-    )
 
 
 # An action states its failure in one of these ways.
@@ -49,9 +41,9 @@ _SQL = load(
     action=ACTION.json("a", ACTION.verbatim),
     message=MESSAGE.json("m", MESSAGE.verbatim),
     failed_call=_FAILED_CALL,
-    output_bytes=_bytes("output"),
-    action_bytes=f"{_bytes('a.input')} + {_bytes('a.output')}",
-    payload_bytes=_bytes("payload"),
+    output_bytes=stored_bytes("output"),
+    action_bytes=f"{stored_bytes('a.input')} + {stored_bytes('a.output')}",
+    payload_bytes=stored_bytes("payload"),
     seconds_of_node=_seconds("n"),
     seconds_of_invocation=_seconds("i"),
 )

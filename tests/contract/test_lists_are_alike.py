@@ -103,6 +103,9 @@ async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
         re.sub("/(w|v|child|grandchild|inv|ni|r)(?=/|$)", "/{}", path) for path in LISTS.values()
     }  # fmt: skip
     assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists}
+    for path in lists:
+        refused = paths[path]["get"]["responses"]["400"]["content"]["application/problem+json"]
+        assert "bad_cursor" in refused["examples"], path
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections import defaultdict
@@ -286,3 +287,13 @@ async def test_a_cursor_goes_on_in_its_own_grouping_and_filter_only(
         assert problem(await client.get(f"/v1/costs?limit=1&{query}&cursor={cursor}")) == (400, "bad_cursor")
     for query in ("group_by=month", "group_by=", "sort=count", "limit=1001", "metadata=1"):
         assert problem(await client.get(f"/v1/costs?{query}")) == (422, "invalid_input")
+
+
+async def test_a_damaged_cursor_is_refused_whatever_it_holds(kept: tuple[httpx.AsyncClient, Record]) -> None:
+    client, _ = kept
+    path = "/v1/costs?group_by=workflow&sort=usd_cost&limit=1"
+    cursor = decimal((await client.get(path)).text)["next_cursor"]
+    digest, *_ = json.loads(base64.urlsafe_b64decode(cursor + "=="))
+    for amount in ("", "x", "2026-01-01", "1e999999", "1.5.5"):
+        damaged = base64.urlsafe_b64encode(json.dumps([digest, amount, "=w"]).encode()).decode().rstrip("=")
+        assert problem(await client.get(f"{path}&cursor={damaged}")) == (400, "bad_cursor"), amount

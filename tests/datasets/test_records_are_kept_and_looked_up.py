@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.datasets import record_store
 from tests.conftest import Make
 from tests.payloads import codes, problem, send
 
@@ -118,6 +119,27 @@ async def test_a_lookup_is_a_read_alone_and_in_a_batch(client: httpx.AsyncClient
     assert [len(result["body"]["items"]) for result in reads.json()["results"]] == [2, 2]
     only_reader = {"operations": [{"method": "POST", "path": "/v1/absent"}]}
     assert problem(await client.post("/v1/batch", json=only_reader)) == (404, "not_found")
+
+
+async def test_a_lookup_shows_no_more_than_one_answer_holds(
+    client: httpx.AsyncClient, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_store, "LOOKUP_BYTES_MAX", 10_000)
+    large = '"' + "x" * 20_000 + '"'
+    for name in ("a", "b"):
+        body = f'{{"id":"{name}","workflow_input":{large},"ground_truth":{name!r}}}'.replace("'", '"')
+        assert (await send(client, "POST", RECORDS, body.encode())).status_code == 201
+    for ids in (["a"] * 1000, ["a", "b"], ["a", "absent", "a"]):
+        refused = await client.post(LOOKUP, json={"ids": ids, "allow_missing": True})
+        assert (problem(refused), refused.json()["limit_bytes"]) == ((422, "invalid_input"), 10_000)
+        assert refused.json()["errors"][0]["pointer"] == "/ids"
+    # One that is missing is said first; one record is shown however large; what is not asked for does not count.
+    assert problem(await client.post(LOOKUP, json={"ids": ["a", "a", "absent"]})) == (404, "dataset_record_not_found")
+    assert (await client.post(LOOKUP, json={"ids": ["a"]})).content.count(large.encode()) == 1
+    assert (await client.get("/v1/dataset-records/a")).content.count(large.encode()) == 1
+    for include, shown in (("ground_truth", b'"ground_truth":"a"'), ("", b'"id":"a"')):
+        answer = await client.post(f"{LOOKUP}?include={include}", json={"ids": ["a"] * 1000})
+        assert (answer.status_code, answer.content.count(shown)) == (200, 1000)
 
 
 async def test_what_invocations_refer_to_stays(client: httpx.AsyncClient, make: Make) -> None:

@@ -9,8 +9,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
+import pytest
+import structlog
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from app.logs import configure_logs
+from app.settings import LogSettings
 from tests.api_process import serving
 from tests.conftest import ADMIN_KEY, http, running, settings_for
 
@@ -75,3 +79,15 @@ async def test_every_line_is_json_and_a_request_s_lines_hold_its_id(clone: Calla
     )  # fmt: skip
     assert {"uvicorn.error", "cairn.http"} <= {line["logger"] for line in lines}
     assert all("at" in line for line in lines)
+
+
+def test_a_traceback_shows_no_variables(capfd: pytest.CaptureFixture[str]) -> None:
+    held_in_confidence = "".join(["hunter2", "-7f3e9c41"])
+    configure_logs(LogSettings(format="console"))
+    try:
+        raise ValueError(len(held_in_confidence))
+    except ValueError:
+        structlog.get_logger("cairn.http").exception("failed")
+    written = capfd.readouterr().err
+    assert "ValueError: 16" in written
+    assert held_in_confidence not in written

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from asyncio import gather
+from asyncio import create_task, gather
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
+from app.http.service import Service
 from tests.conftest import Make
 from tests.payloads import codes, problem
+from tests.waiting import held_up
 
 ALL = "/v1/mcp/users/u/configs"
 RUN = {"command": "run"}
@@ -141,3 +144,23 @@ async def test_what_is_not_there_is_named(client: httpx.AsyncClient) -> None:
     assert problem(await client.put(one, json=body, headers={"if-match": "*"})) == (412, "precondition_failed")
     assert (await client.put(one, json=body)).status_code == 201
     assert (await client.put(one, json=body)).status_code == 200
+
+
+async def test_no_user_has_more_configurations_than_there_may_be(client: httpx.AsyncClient, service: Service) -> None:
+    items = [{"name": f"n{number}", "config": RUN} for number in range(999)]
+    assert (await client.put(ALL, json={"items": items})).status_code == 200
+    connection = await asyncpg.connect(service.ground.database.url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(
+        "SELECT FROM mcp_config_sets WHERE tenant_id = $1 FOR UPDATE", client.headers["x-test-tenant"]
+    )
+    adding = [
+        create_task(client.post("/v1/mcp/configs", json={"user_id": "u", "name": f"x{number}", "config": RUN}))
+        for number in range(3)
+    ]
+    await held_up(service, len(adding))
+    await transaction.commit()
+    await connection.close()
+    assert codes(await gather(*adding)) == [201, 409, 409]
+    assert len((await client.get(ALL)).json()["items"]) == 1000

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from app.mcp.errors import SecretRefused
-from app.mcp.secrecy import Guard, guard_of, refuse_secrets
+from app.mcp.secrecy import refuse_secrets
+from app.mcp.secret_names import Guard, guard_of
 from app.tables import METADATA
 from tests.conftest import http, new_tenant, running, settings_for
 from tests.payloads import problem, send
@@ -44,6 +45,33 @@ SECRETS: dict[str, tuple[Any, list[str]]] = {
     "a known form": ({"note": "use ghp_" + "a1" * 18}, ["/config/note"]),
     "a fullwidth name": ({"\uff34oken": VALUE}, ["/config/\uff34oken"]),
     "a default": ({"env": {"A": "${A:-" + VALUE + "}"}}, ["/config/env/A"]),
+    "a variable by name and value": (
+        {"variables": [{"name": "API_KEY", "value": VALUE}, {"name": "MODE", "value": "fast"}]},
+        ["/config/variables/0/value"],
+    ),
+    "a pair": ({"params": [["api_key", VALUE], ["mode", "fast"]]}, ["/config/params/0/1"]),
+    "variables by another name": ({"serverEnv": {"A": VALUE}}, ["/config/serverEnv/A"]),
+    "headers by another name": ({"extra_headers": {"X-A": VALUE}}, ["/config/extra_headers/X-A"]),
+    "an option that sets a header": ({"args": [f"--header=X-Api-Key: {VALUE}"]}, ["/config/args/0"]),
+    "an option that sets a variable": ({"args": [f"--env=API_KEY={VALUE}"]}, ["/config/args/0"]),
+    "an option apart from its sign": ({"args": ["--token=", VALUE]}, ["/config/args/1"]),
+    "an option of windows": ({"args": [f"/token:{VALUE}"]}, ["/config/args/0"]),
+    "a quoted header": ({"args": ["-c", f'curl -H "X-Api-Key: {VALUE}"']}, ["/config/args/1"]),
+    "a subshell": ({"args": ["-c", f"(API_KEY={VALUE} run)"]}, ["/config/args/1"]),
+    "JSON in a text": ({"args": ['--config={"api_key": "' + VALUE + '"}']}, ["/config/args/0"]),
+    "YAML in a text": ({"note": f"a:\n  api_key: {VALUE}"}, ["/config/note"]),
+    "spaces around": ({"dsn": f"User = bob; Password = {VALUE}"}, ["/config/dsn"]),
+    "a fragment": ({"url": f"https://example.com/#access_token={VALUE}"}, ["/config/url"]),
+    "a percent-encoded name": ({"url": f"https://example.com/?%74oken={VALUE}"}, ["/config/url"]),
+    "a signed URL": ({"url": f"https://example.com/?X-Amz-Signature={VALUE}"}, ["/config/url"]),
+    "a token for a user": ({"url": f"https://{VALUE}{VALUE}@example.com/"}, ["/config/url"]),
+    "a Cyrillic letter": ({"p\u0430ssword": VALUE}, ["/config/p\u0430ssword"]),
+    "a Greek letter in an option": ({"args": [f"--t\u03bfken={VALUE}"]}, ["/config/args/0"]),
+    "an accent": ({"t\u00f3ken": VALUE}, ["/config/t\u00f3ken"]),
+    "a fullwidth sign": ({"args": [f"--token\uff1d{VALUE}"]}, ["/config/args/0"]),
+    "a key in one word": ({"PRIVATEKEY": VALUE, "DBPASS": VALUE}, ["/config/PRIVATEKEY", "/config/DBPASS"]),
+    "a name": ({"a": {f"--token={VALUE}": {"x": 1, "key": VALUE}}}, ["/config/a"]),
+    "a reference in a known form": ({"note": "${sk-" + "a1" * 10 + "}"}, ["/config/note"]),
     "a reference with more": ({"env": {"A": {"secret_ref": "a", "value": VALUE}}}, ["/config/env/A/value"]),
 }  # fmt: skip
 FINE = {
@@ -55,6 +83,9 @@ FINE = {
     "auth": True,
     "password": {"secret_ref": "p"},
     "timeout": 1.5,
+    "tools": [{"name": "list_api_keys", "description": "Lists what there is."}],
+    "header": "X-Mode",
+    "note": 'Ключ: see the handbook; key=${KEY}&mode=fast, {"token":"${TOKEN}"} (api_key=${KEY})',
     "nested": {"monkey": "banana", "author": "ann", "keyboard": "de"},
 }
 PLAIN: dict[str, Any] = {
@@ -84,6 +115,7 @@ def test_what_may_be_a_secret_is_named_and_not_repeated(name: str) -> None:
     with pytest.raises(SecretRefused) as caught:
         refuse_secrets("/config", httpx.Request("POST", "http://x", json=config).content)
     found = [error["pointer"] for error in caught.value.facts["errors"]]
+    assert len(found) == len(set(found))
     # A member that is no reference is named with what is below it.
     assert [place for place in found if place in places] == places
     assert VALUE not in caught.value.detail + str(caught.value.facts)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import gather
+from asyncio import create_task, gather
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -13,6 +14,7 @@ from app.events.jobs import sequencer
 from app.http.service import Service
 from tests.conftest import Make
 from tests.payloads import problem
+from tests.waiting import held_up
 
 SERVER = "/v1/mcp/servers/m"
 VERSION = f"{SERVER}/versions/v"
@@ -146,3 +148,22 @@ async def test_releases_are_told_in_events(client: httpx.AsyncClient, service: S
         ("mcp_version.yanked", "v", "m"),
         ("mcp_version.released", "v", "m"),
     ]
+
+
+async def test_a_server_goes_with_the_tool_that_is_being_added(
+    client: httpx.AsyncClient, service: Service, version: dict[str, Any]
+) -> None:
+    connection = await asyncpg.connect(service.ground.database.url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(
+        "INSERT INTO mcp_tools (tenant_id, server_id, version_id, name, input_schema, active, digest)"
+        " VALUES ($1, 'm', 'v', 't', '{}', true, '')",
+        client.headers["x-test-tenant"],
+    )
+    going = create_task(client.delete(SERVER))
+    await held_up(service)
+    await transaction.commit()
+    await connection.close()
+    assert (await going).status_code == 204
+    assert problem(await client.get(f"{TOOLS}/t")) == (404, "mcp_version_not_found")
