@@ -35,6 +35,8 @@ _REFUSED = (
     (VERSION, "other_io"),
     (DATASET_RECORD, "other_dataset"),
 )
+# What is stored beside the tables that rows of the dump become.
+_BESIDE = ("version_io", "generation_members", "mcp_config_sets")
 _IS_MAPPED: Mapping[str, TableMapping] = {mapping.source: mapping for mapping in TABLES}
 
 
@@ -131,9 +133,8 @@ class _Import:
             await self._store(mapping)
         await self._do("store_best")
         await self._do("store_members")
-        for mapping in TABLES:
-            # Reads are planned by what the tables hold; the server would look at them some time later.
-            await self._run(f"ANALYZE {mapping.target}")
+        # Reads are planned by what the tables hold; the server would look at them some time later.
+        await self._run(f"ANALYZE {', '.join([*(mapping.target for mapping in TABLES), *_BESIDE])}")
 
     async def _stage(self, mapping: TableMapping, file: DumpFile | None) -> None:
         for sql in staging(mapping):

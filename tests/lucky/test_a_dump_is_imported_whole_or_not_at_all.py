@@ -15,7 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from app.commands.root import app
+from app.db.sql import Statement
+from app.http.service import Service
 from app.imports.lucky import TABLES
+from tests.conftest import new_tenant
 from tests.digests import digests
 from tests.lucky.conftest import Importer
 from tests.lucky.generator import Columns, Dump
@@ -46,6 +49,22 @@ async def test_every_row_is_new_then_there_already_or_left_out_with_its_reason(
     assert rehearsed.new == first.new == sum(part.already_there for part in second.tables)
     for mapping in TABLES:
         assert first.of(mapping.source).new == len(dump.rows[mapping.source]) > 0
+
+
+async def test_every_table_that_was_written_is_known_to_the_planner(fresh: Service, tmp_path: Path) -> None:
+    async with await new_tenant(fresh) as client:
+        importer, dump = Importer(fresh.ground.database, client), Dump(5, "new")
+        dump.row("WorkflowVersion")["all_workflow_io"] = {"cases": []}
+        before = await importer.digests()
+        await importer.run(dump.write(tmp_path / "dump"))
+        after = await importer.digests()
+    written = {name for name, told in after.items() if told != before[name]}
+    assert {"generation_members", "version_io", "mcp_config_sets"} < written
+    never = await fresh.ground.database.rows(
+        Statement("SELECT relname FROM pg_class WHERE relname = ANY (CAST(:names AS text[])) AND reltuples < 0"),
+        names=sorted(written),
+    )
+    assert [row["relname"] for row in never] == []
 
 
 async def test_a_file_that_is_added_later_adds_its_rows_alone(importer: Importer, tmp_path: Path) -> None:
