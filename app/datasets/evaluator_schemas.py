@@ -25,7 +25,7 @@ class EvaluatorChange(Body):
 class NewEvaluator(EvaluatorChange):
     """An evaluator to create; without an id the service makes one."""
 
-    id: Id | None = Field(None, examples=["eval_strict"])
+    id: Id | None = Field(None, examples=["evr_strict"])
     name: Name = Field(examples=["Strict judge"])
 
 

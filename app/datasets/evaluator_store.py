@@ -34,7 +34,7 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
 
     Raises `EvaluatorConflict` where the id belongs to an evaluator created with other fields.
     """
-    evaluator_id = given.get("id") or new_id("eval")
+    evaluator_id = given.get("id") or new_id("evr")
     digest = digest_of({**given, "id": evaluator_id})
 
     async def why() -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from app.http.fields import Body, Id, JsonObject
 from app.http.paging import ListQuery, PageOf
 
+# How many configurations one user may have; the set is read and replaced as a whole.
 CONFIGS_MAX = 1000
 CONFIG = Field(
     None,

@@ -13,11 +13,11 @@ from app.db.page import Listing, Sort
 from app.db.shape import Shape, instant
 from app.db.sql import load
 from app.errors import changed, invalid
+from app.mcp.config_schemas import CONFIGS_MAX
 from app.mcp.errors import McpConfigConflict, McpConfigNotFound, McpConfigsFull
+from app.mcp.names import names_of
 from app.mcp.secrecy import refuse_secrets
 
-# How many configurations one user may have; the set is read and replaced as a whole.
-CONFIGS_MAX = 1000
 CONFIG_BYTES_MAX = 64 * 1024
 FIELDS = ("name", "server_id", "config", "enabled")
 
@@ -113,8 +113,8 @@ async def put_all(
     Needs a transaction. Raises `SecretRefused`, `PreconditionFailed` where the set has changed meanwhile,
     `McpServerNotFound`, `InvalidInput` where a name comes twice or neither a server nor a `command` is named.
     """
-    names = [item["name"] for item in items]
-    await asyncio.to_thread(_refuse_all, items, names)
+    names = names_of(items)
+    await asyncio.to_thread(_refuse_all, items)
     key = {"tenant_id": tenant_id, "user_id": user_id}
     standing = await _enter(writer, tenant_id, user_id)
     if if_match is not None and standing["revision"] not in if_match:
@@ -198,10 +198,8 @@ async def _patched(
 
 
 # In a thread: a long text may take a while to look through, and others need not wait for it.
-def _refuse_all(items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+def _refuse_all(items: Sequence[Mapping[str, Any]]) -> None:
     for place, item in enumerate(items):
-        if item["name"] in names[:place]:
-            raise invalid(f"/items/{place}/name", "is the name of an item before it")
         _refuse(item, f"/items/{place}")
 
 

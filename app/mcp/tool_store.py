@@ -12,9 +12,9 @@ from app.db.page import Listing, Sort
 from app.db.race import decided
 from app.db.shape import Shape, instant, items, only
 from app.db.sql import load
-from app.errors import invalid
 from app.mcp import version_store
 from app.mcp.errors import McpToolConflict, McpToolNotFound
+from app.mcp.names import names_of
 
 COLUMNS = {
     "title": "titles",
@@ -60,10 +60,7 @@ async def record(
 
     Raises `McpVersionNotFound`, `McpVersionReleased`, `McpToolConflict`, `InvalidInput` where a name comes twice.
     """
-    names = [tool["name"] for tool in tools]
-    again = [place for place, name in enumerate(names) if name in names[:place]]
-    if again:
-        raise invalid(f"/items/{again[0]}/name", "is the name of an item before it")
+    names = names_of(tools)
 
     async def why() -> None:
         stored = await version_store.standing(writer, tenant_id, server_id, version_id)
