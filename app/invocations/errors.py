@@ -31,7 +31,7 @@ class InvocationNotStarted(Conflict):
     code, title = "invocation_not_started", "The invocation has not started"
 
 
-class InvocationNotEnded(Conflict):
+class InvocationInUse(Conflict):
     """The invocation still runs, or others descend from it."""
 
     code, title = "invocation_in_use", "The invocation is in use"

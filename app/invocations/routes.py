@@ -12,7 +12,7 @@ from app.invocations import listing, store, transitions
 from app.invocations.errors import (
     InvocationConflict,
     InvocationEnded,
-    InvocationNotEnded,
+    InvocationInUse,
     InvocationNotFound,
     InvocationNotStarted,
     ReferenceNotFound,
@@ -120,7 +120,7 @@ async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery,
     scope="invocations:write",
     status_code=204,
     transactional=True,
-    errors=(InvocationNotFound, InvocationNotEnded),
+    errors=(InvocationNotFound, InvocationInUse),
 )
 async def delete_invocation(call: Call, invocation_id: str) -> Answer:
     """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations."""

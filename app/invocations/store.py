@@ -18,7 +18,7 @@ from app.errors import AppError, changed, invalid
 from app.invocations.errors import (
     InvocationConflict,
     InvocationEnded,
-    InvocationNotEnded,
+    InvocationInUse,
     InvocationNotFound,
 )
 from app.invocations.tables import OPEN
@@ -178,7 +178,7 @@ def _patch(names: frozenset[str]) -> Statement:
 async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None) -> Answer:
     """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations; in a transaction.
 
-    Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationNotEnded` (it runs, or others descend from it).
+    Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationInUse` (it runs, or others descend from it).
     """
     standing = await writer.row(SQL["lock"], tenant_id=tenant_id, id=invocation_id)
     if standing is None:
@@ -187,9 +187,9 @@ async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: l
     if refusal is not None:
         raise refusal
     if standing["status"] in OPEN:
-        raise InvocationNotEnded("The invocation has not ended; cancel it first.", current_status=standing["status"])
+        raise InvocationInUse("The invocation has not ended; cancel it first.", current_status=standing["status"])
     if standing["has_children"]:
-        raise InvocationNotEnded("Other invocations have this one as parent; delete them first.")
+        raise InvocationInUse("Other invocations have this one as parent; delete them first.")
     for part in ("delete_parts", "delete_nodes"):
         await writer.rows(SQL[part], tenant_id=tenant_id, id=invocation_id)
     answer = await writer.answer(SQL["delete"], tenant_id=tenant_id, id=invocation_id)
