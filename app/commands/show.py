@@ -13,7 +13,7 @@ from rich.tree import Tree
 from app.client import Cairn, Json
 from app.client.models import Action, Invocation, Message, Trace, TraceNode
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
-from app.commands.sketches import PIPE_LINE_COLUMNS, console_of
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, line_of
 
 STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
 
@@ -34,7 +34,7 @@ def show(
 def tree_of(trace: Trace, chars: int) -> Tree:
     """The tree that `show` prints, each payload cut after `chars` characters."""
     tree = Tree(_invocation_line(trace.invocation))
-    tree.add(_line(("version ", "dim"), trace.version.id, (f"  {trace.version.operation}", "dim")))
+    tree.add(line_of(("version ", "dim"), trace.version.id, (f"  {trace.version.operation}", "dim")))
     _add_payload(tree, "input", trace.invocation.input, chars)
     messages = {message.id: message for message in trace.messages}
     for node in trace.nodes:
@@ -49,17 +49,17 @@ def tree_of(trace: Trace, chars: int) -> Tree:
                 branch.add(_message_line(messages.pop(known), "←", chars))
         _add_payload(branch, "output", node.output, chars)
     if messages:
-        rest = tree.add(_line(("other messages", "dim")))
+        rest = tree.add(line_of(("other messages", "dim")))
         for message in messages.values():
             rest.add(_message_line(message, "·", chars))
     _add_payload(tree, "output", trace.invocation.output, chars)
     if trace.more and (trace.more.nodes or trace.more.actions or trace.more.messages):
-        tree.add(_line(("the record is longer than one trace shows", "yellow")))
+        tree.add(line_of(("the record is longer than one trace shows", "yellow")))
     return tree
 
 
 def _invocation_line(invocation: Invocation) -> Text:
-    return _line(
+    return line_of(
         (invocation.id, "bold"),
         *_status(invocation.status),
         *_times(invocation.started_at, invocation.ended_at),
@@ -71,7 +71,7 @@ def _invocation_line(invocation: Invocation) -> Text:
 def _node_line(node: TraceNode) -> Text:
     tokens = None if node.input_tokens is None and node.output_tokens is None else True
     counts = f"{_or_dash(node.input_tokens)} in, {_or_dash(node.output_tokens)} out" if tokens else None
-    return _line(
+    return line_of(
         (node.node_id, "bold cyan"),
         (f"  {node.id}", "dim"),
         *_status(node.status),
@@ -85,7 +85,7 @@ def _node_line(node: TraceNode) -> Text:
 def _add_action(branch: Tree, action: Action, chars: int) -> None:
     duration = None if action.duration_ms is None else f"{action.duration_ms.normalize():f} ms"
     call = branch.add(
-        _line((f"⚙ {action.tool}", "magenta"), *_fact("took", duration), *_fact("exit", action.exit_code))
+        line_of((f"⚙ {action.tool}", "magenta"), *_fact("took", duration), *_fact("exit", action.exit_code))
     )
     _add_payload(call, "input", action.input, chars)
     _add_payload(call, "output", action.output, chars)
@@ -93,12 +93,12 @@ def _add_action(branch: Tree, action: Action, chars: int) -> None:
 
 def _message_line(message: Message, arrow: str, chars: int) -> Text:
     between = " → ".join(node_id for node_id in (message.from_node_id, message.to_node_id) if node_id)
-    return _line(f"{arrow} ", (message.role, "blue"), (f"  {between}  ", "dim"), _cut(message.payload, chars))
+    return line_of(f"{arrow} ", (message.role, "blue"), (f"  {between}  ", "dim"), _cut(message.payload, chars))
 
 
 def _add_payload(branch: Tree, name: str, payload: Json | None, chars: int) -> None:
     if payload is not None and chars:
-        branch.add(_line((f"{name} ", "dim"), _cut(payload, chars)))
+        branch.add(line_of((f"{name} ", "dim"), _cut(payload, chars)))
 
 
 def _status(status: str) -> list[tuple[str, str]]:
@@ -130,12 +130,3 @@ def _cut(payload: Json | None, chars: int) -> str:
     """The beginning of a payload on one line, its runs of white space shown as one blank."""
     text = " ".join(("" if payload is None else payload.text).split())
     return text if len(text) <= chars else f"{text[:chars]}…"
-
-
-def _line(*parts: str | tuple[str, str]) -> Text:
-    """Styled text from what others wrote: neither markup nor control characters of theirs reach the terminal."""
-    line = Text()
-    for part in parts:
-        text, style = (part, "") if isinstance(part, str) else part
-        line.append("".join(character if character.isprintable() else " " for character in text), style)
-    return line

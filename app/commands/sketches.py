@@ -29,6 +29,15 @@ def spelled(text: str, *, ascii_only: bool) -> str:
     return text.translate(ASCII).encode("ascii", "replace").decode() if ascii_only else text
 
 
+def line_of(*parts: str | tuple[str, str]) -> Text:
+    """A line of texts and (text, style) pairs: neither markup nor control characters in them reach the terminal."""
+    line = Text()
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        line.append(clean(text), style)
+    return line
+
+
 def console_of(pipe_columns: int) -> Console:
     """Standard output: as wide as its terminal, or as given where it is none."""
     console = Console(highlight=False)
@@ -54,7 +63,7 @@ def tree_of(genealogy: Genealogy, *, id_columns: int | None = None, ascii_only: 
             if not parents[child]:
                 children[parent].append(child)
             parents[child].append(parent)
-    tree = Tree(_line((spelled(genealogy.title, ascii_only=ascii_only), "bold")))
+    tree = Tree(line_of((spelled(genealogy.title, ascii_only=ascii_only), "bold")))
     drawn: set[str] = set()
     roots = [name for name, known in parents.items() if not known]
     # What lies in a circle hangs below no root: it begins wherever it is met first.
@@ -77,9 +86,9 @@ def tree_of(genealogy: Genealogy, *, id_columns: int | None = None, ascii_only: 
             hung = branch.add(label)
             waiting.extend((hung, child) for child in reversed(below))
     if not genealogy.nodes:
-        tree.add(_line(("nothing is recorded yet", "dim")))
+        tree.add(line_of(("nothing is recorded yet", "dim")))
     if genealogy.remark:
-        tree.add(_line((spelled(genealogy.remark, ascii_only=ascii_only), "yellow")))
+        tree.add(line_of((spelled(genealogy.remark, ascii_only=ascii_only), "yellow")))
     return tree
 
 
@@ -89,7 +98,7 @@ def _node_line(node: Node, ids: Sequence[str], *, ascii_only: bool) -> Text:
     parts += [(f" × {other}", "green") for other in ids[1:]]
     if node.note:
         parts.append((f"  {node.note}", "dim"))
-    return _line(*((spelled(text, ascii_only=ascii_only), style) for text, style in parts))
+    return line_of(*((spelled(text, ascii_only=ascii_only), style) for text, style in parts))
 
 
 def progress_of(progress: Progress, columns: int, rows_max: int, *, ascii_only: bool = False) -> Iterator[Text | Table]:
@@ -99,14 +108,14 @@ def progress_of(progress: Progress, columns: int, rows_max: int, *, ascii_only: 
     and the last and the best, and a line says so.
     """
     generations = progress.generations
-    yield _line((spelled(progress.title, ascii_only=ascii_only), "bold"))
-    yield _line((spelled(summary(progress), ascii_only=ascii_only), "dim"))
+    yield line_of((spelled(progress.title, ascii_only=ascii_only), "bold"))
+    yield line_of((spelled(summary(progress), ascii_only=ascii_only), "dim"))
     if not generations:
         return
     rows, step = _rows(generations, rows_max)
     yield _table(rows, _span(generations), best_of(generations), columns, ascii_only=ascii_only)
     if step > 1:
-        yield _line((f"One generation in {step} is shown, and the last and the best; --rows shows more.", "dim"))
+        yield line_of((f"One generation in {step} is shown, and the last and the best; --rows shows more.", "dim"))
 
 
 def _table(
@@ -184,11 +193,4 @@ def _chart_row(row: Generation, lowest: float, highest: float, columns: int, *, 
         for letter, style in (("w", "dim"), ("a", "blue"), ("b", "bold red")):
             if letter in at:
                 line.stylize(style, at[letter], at[letter] + 1)
-    return line
-
-
-def _line(*parts: tuple[str, str]) -> Text:
-    line = Text()
-    for text, style in parts:
-        line.append(text, style)
     return line

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 
 from rich.console import Console
+from rich.tree import Tree
 
 from app.client.models import Trace
+from app.commands import sketches
 from app.commands.show import tree_of
+from app.pictures.genealogy import Genealogy
 
 TRACE = Trace(
     b'{"invocation":{"id":"inv_1","status":"failed","started_at":"2026-01-05T10:00:00.000000Z",'
@@ -22,10 +26,14 @@ TRACE = Trace(
 )
 
 
-def printed(chars: int) -> list[str]:
+def lines_of(tree: Tree) -> list[str]:
     into = io.StringIO()
-    Console(file=into, width=200).print(tree_of(TRACE, chars))
+    Console(file=into, width=200).print(tree)
     return [line.rstrip() for line in into.getvalue().splitlines()]
+
+
+def printed(chars: int) -> list[str]:
+    return lines_of(tree_of(TRACE, chars))
 
 
 def test_the_tree_shows_times_costs_calls_and_messages() -> None:
@@ -36,7 +44,7 @@ def test_the_tree_shows_times_costs_calls_and_messages() -> None:
         "├── plan  n1  completed  2026-01-05 10:00:01Z  0.500 s  $0.01  tokens 7 in, – out  model small",
         '│   ├── → user  plan  "a very lo…',
         "│   ├── ⚙ [bold]bash[/bold]  took 12 ms  exit 0",
-        '│   │   ├── input "ls  31m"',
+        '│   │   ├── input "ls �31m"',
         '│   │   └── output "x"',
         "│   ├── ← result  plan → end  1.50",
         '│   └── output "done"',
@@ -47,3 +55,13 @@ def test_the_tree_shows_times_costs_calls_and_messages() -> None:
 
 def test_no_payload_is_printed_at_zero_characters() -> None:
     assert not any("why" in line or "done" in line for line in printed(chars=0))
+
+
+def test_what_cannot_be_printed_is_shown_as_in_the_other_trees() -> None:
+    wild = "a\x1b[31m\u202e\n[bold]b"
+    version = {"id": "v", "operation": "init"}
+    told = {"invocation": {"id": wild, "status": "failed"}, "version": version, "nodes": [], "messages": []}
+    trace = Trace(json.dumps(told).encode())
+    (genealogy, *_) = lines_of(sketches.tree_of(Genealogy(wild, [], [])))
+    assert genealogy == "a\ufffd[31m\ufffd\ufffd[bold]b"
+    assert lines_of(tree_of(trace, 0))[0] == f"{genealogy}  failed"
