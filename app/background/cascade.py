@@ -75,6 +75,9 @@ async def _invocations(transaction: Transaction, key: dict[str, str]) -> Step:
         left -= counts[table]
         if left <= 0:
             return Step({"phase": "invocations"}, counts=counts)
+    below = await transaction.row(_SQL["are_below_invocations"], tenant_id=key["tenant_id"], ids=ids)
+    if below is not None and below["any_is"]:
+        return Step({"phase": "invocations"}, counts=counts)
     counts["invocations"] = await _removed(transaction, "delete_invocations", **key, ids=ids)
     return Step({"phase": "invocations"}, counts["invocations"], counts)
 

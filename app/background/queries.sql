@@ -73,6 +73,15 @@ WITH gone AS (DELETE FROM node_invocations AS t USING (
 ) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
 SELECT count(*) AS removed FROM gone
 
+-- name: are_below_invocations
+-- A row that is changed while it is deleted moves to another place, and the statements above miss it there.
+SELECT EXISTS (SELECT FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM messages WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM actions WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM node_invocations WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    AS any_is
+
 -- name: delete_invocations
 WITH gone AS (
   DELETE FROM invocations WHERE tenant_id = :tenant_id AND id = ANY (CAST(:ids AS text[])) RETURNING tenant_id, id

@@ -55,17 +55,16 @@ SELECT (SELECT count(*) FROM (
   AS count
 
 -- name: delete_dataset_records
-WITH gone AS (DELETE FROM dataset_records AS t USING (
-  SELECT ctid AS place FROM dataset_records
-  WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+-- By their ids, not by their places: a row that a replay touches meanwhile moves, and would be missed.
+WITH gone AS (DELETE FROM dataset_records WHERE tenant_id = :tenant_id AND dataset_id = :id AND id = ANY (ARRAY(
+  SELECT id FROM dataset_records WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)))
+RETURNING 1)
 SELECT count(*) AS removed FROM gone
 
 -- name: delete_dataset_versions
-WITH gone AS (DELETE FROM dataset_versions AS t USING (
-  SELECT ctid AS place FROM dataset_versions
-  WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+WITH gone AS (DELETE FROM dataset_versions WHERE tenant_id = :tenant_id AND dataset_id = :id AND id = ANY (ARRAY(
+  SELECT id FROM dataset_versions WHERE tenant_id = :tenant_id AND dataset_id = :id LIMIT CAST(:limit AS bigint)))
+RETURNING 1)
 SELECT count(*) AS removed FROM gone
 
 -- name: delete

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -18,6 +19,7 @@ from app.http.service import Service
 from app.jobs.store import Claimed, Standing, Step
 from app.main import KINDS
 from tests.conftest import Make
+from tests.waiting import held_up
 
 LAPSE = Statement(
     "UPDATE jobs SET lease_expires_at = clock_timestamp() - interval '1 second'"
@@ -266,3 +268,28 @@ def test_only_what_leaves_no_child_behind_goes_at_once() -> None:
     assert without_parents_of_others(["a", "b", "c"], edges) == []
     assert without_parents_of_others(["a", "b", "c", "x"], edges) == ["a", "b", "c", "x"]
     assert without_parents_of_others(["b", "d"], edges) == ["d"]
+
+
+async def test_what_is_changed_while_it_is_deleted_goes_too(
+    service: Service, client: httpx.AsyncClient, make: Make
+) -> None:
+    await make.workflow(id="w")
+    await make.version("w", id="v", nodes=[{"node_id": "n"}])
+    await make.invocation(id="i", version_id="v")
+    await make.created("/v1/invocations/i/nodes", id="x", node_id="n")
+    await make.created("/v1/invocations/i/evaluations", id="e", score=1)
+    asked = await client.delete("/v1/workflows/w?cascade=true")
+    connection = await asyncpg.connect(service.ground.database.url)
+    transaction = connection.transaction()
+    await transaction.start()
+    tenant = client.headers["x-test-tenant"]
+    await connection.execute("UPDATE evaluations SET digest = digest WHERE tenant_id = $1", tenant)
+    await connection.execute("UPDATE node_invocations SET summary = 'a' WHERE tenant_id = $1", tenant)
+    running_jobs = asyncio.create_task(drain(runner().run, service.ground.database))
+    await held_up(service)
+    await transaction.commit()
+    await connection.close()
+    await running_jobs
+    job = (await client.get(asked.headers["location"])).json()
+    assert (job["state"], job["error"]) == ("completed", None)
+    assert (job["counts"]["evaluations"], job["counts"]["node_invocations"]) == (1, 1)

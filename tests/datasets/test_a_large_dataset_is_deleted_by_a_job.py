@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import create_task
+
+import asyncpg
 import httpx
 import pytest
 
@@ -12,6 +15,7 @@ from app.http.service import Service
 from app.main import KINDS
 from tests.conftest import Make
 from tests.payloads import problem
+from tests.waiting import held_up
 
 DATASET = "/v1/datasets/ds"
 
@@ -66,3 +70,22 @@ async def test_a_batch_holds_no_job_and_a_change_holds_its_precondition(client: 
     assert (problem(refused), refused.json()["limit"]) == ((409, "dataset_too_large"), 4)
     assert problem(await client.delete(DATASET, headers={"if-match": '"7"'})) == (412, "precondition_failed")
     assert (await client.get(DATASET)).status_code == 200
+
+
+@pytest.mark.parametrize("at_once", [4, 1000])
+async def test_a_record_that_a_replay_touches_meanwhile_goes_too(
+    client: httpx.AsyncClient, service: Service, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(store, "AT_ONCE_MAX", at_once)
+    connection = await asyncpg.connect(service.ground.database.url)
+    transaction = connection.transaction()
+    await transaction.start()
+    tenant = client.headers["x-test-tenant"]
+    await connection.execute("UPDATE dataset_records SET digest = digest WHERE tenant_id = $1", tenant)
+    going = create_task(deleted(client, service) if at_once == 4 else client.delete(DATASET))
+    await held_up(service)
+    await transaction.commit()
+    await connection.close()
+    gone = await going
+    assert gone.json()["state"] == "completed" if at_once == 4 else gone.status_code == 204
+    assert problem(await client.get(DATASET)) == (404, "dataset_not_found")
