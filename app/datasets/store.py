@@ -105,9 +105,10 @@ async def delete(writer: Writer, tenant_id: str, dataset_id: str, if_match: list
         raise DatasetNotFound("There is no such dataset.", id=dataset_id)
     if if_match is not None and locked not in if_match:
         raise changed("dataset", locked)
-    await refuse_if_used(writer, tenant_id, dataset_id)
+    # Before anything that costs what the dataset holds.
     if await count(writer, tenant_id, dataset_id, AT_ONCE_MAX + 1) > AT_ONCE_MAX:
         return None
+    await refuse_if_used(writer, tenant_id, dataset_id)
     for table in BELOW:
         await delete_below(writer, tenant_id, dataset_id, table, AT_ONCE_MAX)
     return await delete_alone(writer, tenant_id, dataset_id)

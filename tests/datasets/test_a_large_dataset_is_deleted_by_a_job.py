@@ -9,9 +9,11 @@ import httpx
 import pytest
 
 from app.background.runner import drain
-from app.background.work import JobRunner
+from app.background.work import JobRunner, Kind
 from app.datasets import jobs, store
+from app.db.database import Transaction
 from app.http.service import Service
+from app.jobs.store import Claimed, Standing, Step
 from app.main import KINDS
 from tests.conftest import Make
 from tests.payloads import problem
@@ -56,13 +58,34 @@ async def test_two_jobs_for_one_dataset_delete_it_once(client: httpx.AsyncClient
 
 
 async def test_what_invocations_refer_to_stays(client: httpx.AsyncClient, make: Make, service: Service) -> None:
-    asked = await client.delete(DATASET)
     await make.invocation(id="i", dataset_record_id="r3")
-    await drain(JobRunner(KINDS, 30).run, service.ground.database)
-    job = (await client.get(asked.headers["location"])).json()
+    job = (await deleted(client, service)).json()
     assert (job["state"], job["error"]["code"], job["error"]["invocation_ids"]) == ("failed", "dataset_in_use", ["i"])
     assert (await client.get(f"{DATASET}/records?count=exact")).json()["total"] == 7
-    assert problem(await client.delete(DATASET)) == (409, "dataset_in_use")
+
+
+async def test_an_invocation_that_comes_meanwhile_stops_the_job(
+    client: httpx.AsyncClient, make: Make, service: Service
+) -> None:
+    asked = await client.delete(DATASET)
+    job = JobRunner({"dataset.delete": then(make)}, 30)
+    await drain(job.run, service.ground.database)
+    found = (await client.get(asked.headers["location"])).json()
+    assert (found["state"], found["error"]["code"], found["progress"]["done"]) == ("failed", "dataset_in_use", 0)
+    assert (await client.get(f"{DATASET}/records?count=exact")).json()["total"] == 7
+
+
+def then(make: Make) -> Kind:
+    """The job, and after its first step an invocation that refers to every record but one."""
+
+    async def step(transaction: Transaction, job: Claimed, standing: Standing) -> Step:
+        found = await jobs.delete_dataset(transaction, job, standing)
+        if standing.resume_from is None:
+            for number in range(6):
+                await make.invocation(dataset_record_id=f"r{number}")
+        return found
+
+    return step
 
 
 async def test_a_batch_holds_no_job_and_a_change_holds_its_precondition(client: httpx.AsyncClient) -> None:
