@@ -13,7 +13,8 @@ from app.versions.errors import VersionNotFound
 from app.versions.store import VERSION, VERSIONS
 from app.workflows import store as workflows
 
-COMPARING = Turns("comparing", 100)
+# Each takes two seconds at most.
+COMPARING = Turns("comparing", 32)
 NODE = Shape(*VERSION.columns, computed("outside", "{t}.workflow_id <> :workflow_id"))
 
 _SQL = load(__file__, node=NODE.json("v"))
