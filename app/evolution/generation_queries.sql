@@ -99,11 +99,21 @@ WHERE NOT EXISTS (SELECT FROM versions AS v WHERE v.tenant_id = :tenant_id AND v
 ORDER BY t.id LIMIT 100
 
 -- name: put_members
+-- The members that it has already change nothing. Scores are compared as they are shown: 0 and -0 are two texts.
 WITH given AS MATERIALIZED (
-  SELECT * FROM unnest(CAST(:ids AS text[]), CAST(:ranks AS bigint[]), CAST(:fitnesses AS float8[]))
+  SELECT m.version_id COLLATE "C" AS version_id, m.rank, m.fitness
+  FROM unnest(CAST(:ids AS text[]), CAST(:ranks AS bigint[]), CAST(:fitnesses AS float8[]))
     AS m (version_id, rank, fitness)
+), wanted AS MATERIALIZED (
+  SELECT m.version_id, m.rank, CAST(m.fitness AS text) FROM given AS m
+), had AS MATERIALIZED (
+  SELECT m.version_id, m.rank, CAST(m.fitness AS text) FROM generation_members AS m
+  WHERE m.tenant_id = :tenant_id AND m.generation_id = :id
 ), changed AS (
-  UPDATE generations AS g SET revision = g.revision + 1 WHERE g.tenant_id = :tenant_id AND g.id = :id RETURNING *
+  UPDATE generations AS g SET revision = g.revision + 1
+  WHERE g.tenant_id = :tenant_id AND g.id = :id
+    AND EXISTS ((TABLE wanted EXCEPT TABLE had) UNION ALL (TABLE had EXCEPT TABLE wanted))
+  RETURNING *
 ), removed AS (
   DELETE FROM generation_members AS m USING changed AS g
   WHERE m.tenant_id = g.tenant_id AND m.generation_id = g.id AND m.version_id <> ALL (CAST(:ids AS text[]))
@@ -116,9 +126,13 @@ WITH given AS MATERIALIZED (
   SELECT g.tenant_id, 'generation.updated', 'generation', g.id, {{generation}} FROM changed AS g
 ), answer AS (
   SELECT 200 AS status, g.revision AS etag, json_build_object('items', COALESCE(
-    (SELECT json_agg({{member}} ORDER BY m.rank, m.fitness DESC NULLS LAST, m.version_id COLLATE "C") FROM given AS m),
-    '[]')) AS body
-  FROM changed AS g
+    (SELECT json_agg({{member}} ORDER BY m.rank, m.fitness DESC NULLS LAST, m.version_id) FROM given AS m), '[]')) AS body
+  FROM (
+    SELECT c.revision FROM changed AS c
+    UNION ALL
+    SELECT g.revision FROM generations AS g
+    WHERE g.tenant_id = :tenant_id AND g.id = :id AND NOT EXISTS (SELECT FROM changed)
+  ) AS g
 )
 
 -- fragment: all_members

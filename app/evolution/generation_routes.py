@@ -145,7 +145,7 @@ async def complete_generation(call: Call, generation_id: str, body: CompleteGene
 async def put_generation_members(call: Call, generation_id: str, body: NewMembers) -> Answer:
     """Say who was in the generation; it replaces what was said before. A version may be in many generations.
 
-    The ETag is that of the generation.
+    The ETag is that of the generation; the members that it has already leave it as it is.
     """
     members = [member.given() for member in body.items]
     return await generation_store.put_members(call.writer, call.tenant_id, generation_id, members, call.if_match)

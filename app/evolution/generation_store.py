@@ -177,7 +177,7 @@ async def put_members(
     members: Sequence[Mapping[str, Any]],
     if_match: list[int] | None,
 ) -> Answer:
-    """Say who was in the generation, in a transaction; it replaces what was said before.
+    """Say who was in the generation, in a transaction; it replaces what was said before, and the same changes nothing.
 
     Raises `GenerationNotFound`, `PreconditionFailed`, `VersionNotFound` with `missing_ids`, `InvalidInput` where a
     version comes twice.
