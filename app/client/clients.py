@@ -16,8 +16,7 @@ from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
-from app.client.models import Event
-from app.client.operations import ApiKeys, EventFilter, Events, Jobs, Service, Tenants
+from app.client.operations import ApiKeys, Event, EventFilter, Events, Jobs, Service, Tenants
 from app.client.retry import Retry
 from app.client.sessions import Checkpoints, Sessions
 from app.client.transport import AsyncTransport, Manner, SyncTransport

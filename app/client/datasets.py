@@ -10,7 +10,7 @@ from app.client.bodies import Paging, Payload
 from app.client.call import Call, Page, items_of, nothing, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
-from app.client.models import Job, job_if_any
+from app.client.operations import Job, job_if_any
 from app.client.record import Record
 
 M = TypeVar("M")

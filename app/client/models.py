@@ -8,63 +8,6 @@ from typing import Any
 
 from app.client.exact import Json
 from app.client.record import Record
-from app.client.reply import Reply
-
-
-class Tenant(Record):
-    """A tenant: every other row belongs to exactly one."""
-
-    id: str
-    name: str | None
-    created_at: datetime | None
-
-
-class ApiKey(Record):
-    """A key; `key` itself is shown once, in the answer that made or rotated it."""
-
-    id: str
-    name: str
-    scopes: list[str]
-    key: str | None
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    created_at: datetime
-
-
-class Job(Record):
-    """Long work: `state` is queued, running, completed, failed or cancelled; `progress` is `{"done", "total"}`."""
-
-    id: str
-    kind: str
-    state: str
-    progress: dict[str, Any] | None
-    counts: dict[str, Any] | None
-    report: Any
-    error: Any
-    cancel_requested_at: datetime | None
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-
-
-def job_if_any(reply: Reply) -> Job | None:
-    """Read an answer that is a job where what was asked for takes long, and empty where it is done."""
-    return Job(reply.body, reply) if reply.status == 202 else None
-
-
-class Event(Record):
-    """One lifecycle change, with the resource as it was after it."""
-
-    id: str
-    type: str
-    subject_type: str
-    subject_id: str
-    subject_parent_id: str | None
-    occurred_at: datetime
-    position: int
-    data: Record
-    gone: bool | None
 
 
 class Workflow(Record):

@@ -18,17 +18,8 @@ from app.client.bodies import (
 from app.client.call import Call, Page, exact, items_of, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import Json, dump
-from app.client.models import (
-    CommonAncestor,
-    Difference,
-    Genealogy,
-    Job,
-    NodeVersion,
-    Relative,
-    Version,
-    Workflow,
-    job_if_any,
-)
+from app.client.models import CommonAncestor, Difference, Genealogy, NodeVersion, Relative, Version, Workflow
+from app.client.operations import Job, job_if_any
 from app.client.record import Record
 
 M = TypeVar("M")

@@ -25,7 +25,7 @@ from app.client import (
     WorkflowNotFoundError,
 )
 from app.client.bodies import ActionFields, MessageFields, NodeFields
-from app.client.models import Event
+from app.client.operations import Event
 from tests.conftest import ADMIN_KEY
 from tests.e2e.conftest import Served
 
