@@ -8,14 +8,15 @@ from typing import Any
 from app.db.database import Transaction
 from app.db.sql import load
 from app.errors import Conflict
+from app.evolution.generation_store import GENERATION
 from app.jobs.store import Claimed, Standing, Step
 
-# What one step may remove: so many rows below invocations, or so many invocations or versions.
+# What one step may remove: rows below invocations; invocations, versions, or names of best versions.
 ROWS_MAX = 2000
 PARENTS_MAX = 100
 BELOW_INVOCATIONS = ("checkpoints", "messages", "evaluations", "actions", "node_invocations")
 
-_SQL = load(__file__)
+_SQL = load(__file__, generation=GENERATION.json("g"))
 
 
 class WorkflowInUse(Conflict):
@@ -28,7 +29,7 @@ async def delete_workflow(transaction: Transaction, job: Claimed, standing: Stan
     """One step. The phase is remembered, and what is gone is gone, so a resumed job does nothing twice.
 
     Raises `WorkflowInUse`, before anything is deleted, where other workflows' versions or invocations descend from
-    this one's or a generation names one of its versions as its best.
+    this one's. Generations that name one of its versions as their best name none from then on.
     """
     key = {"tenant_id": job.tenant_id, "workflow_id": standing.arguments["workflow_id"]}
     phase = (standing.resume_from or {}).get("phase", "check")
@@ -37,6 +38,8 @@ async def delete_workflow(transaction: Transaction, job: Claimed, standing: Stan
             return await _check(transaction, key)
         case "invocations":
             return await _invocations(transaction, key)
+        case "generations":
+            return await _generations(transaction, key)
         case "versions":
             return await _versions(transaction, key)
         case _:
@@ -54,7 +57,6 @@ async def _refuse_if_used(transaction: Transaction, key: dict[str, str]) -> None
     for name, what in (
         ("foreign_versions", "versions of other workflows descend from this one's"),
         ("foreign_invocations", "invocations of other workflows were started by this one's"),
-        ("best_of_generations", "generations name versions of this workflow as their best"),
     ):
         found = await transaction.rows(_SQL[name], **key)
         if found:
@@ -67,7 +69,7 @@ async def _invocations(transaction: Transaction, key: dict[str, str]) -> Step:
     """The newest invocations: first what is below them, many rows a step, then they themselves."""
     ids = await _going(transaction, key, "invocations")
     if not ids:
-        return Step({"phase": "versions"})
+        return Step({"phase": "generations"})
     counts: dict[str, int] = {}
     left = ROWS_MAX
     for table in BELOW_INVOCATIONS:
@@ -82,6 +84,14 @@ async def _invocations(transaction: Transaction, key: dict[str, str]) -> Step:
     return Step({"phase": "invocations"}, counts["invocations"], counts)
 
 
+async def _generations(transaction: Transaction, key: dict[str, str]) -> Step:
+    """Take the names of best versions away; a completion stays as it was otherwise, so nobody else can."""
+    forgotten = await _removed(transaction, "forget_best", **key, limit=PARENTS_MAX)
+    if not forgotten:
+        return Step({"phase": "versions"})
+    return Step({"phase": "generations"}, counts={"best_of_generations": forgotten})
+
+
 async def _versions(transaction: Transaction, key: dict[str, str]) -> Step:
     """The newest versions, with their nodes, memories, inputs and outputs."""
     ids = await _going(transaction, key, "versions")
@@ -90,6 +100,8 @@ async def _versions(transaction: Transaction, key: dict[str, str]) -> Step:
     if await transaction.rows(_SQL["invocations_of"], tenant_id=key["tenant_id"], ids=ids):
         # Somebody ran them meanwhile; from here on their lock keeps others from it.
         return Step({"phase": "invocations"})
+    if await transaction.rows(_SQL["best_of_generations"], tenant_id=key["tenant_id"], ids=ids):
+        return Step({"phase": "generations"})
     counts = {
         table: await _removed(transaction, f"delete_{table}", **key, ids=ids)
         for table in ("node_memories", "node_versions", "version_io", "versions")

@@ -17,11 +17,6 @@ JOIN invocations AS c ON c.tenant_id = p.tenant_id AND c.parent_invocation_id = 
 WHERE p.tenant_id = :tenant_id AND p.workflow_id = :workflow_id AND c.workflow_id <> :workflow_id
 ORDER BY c.id LIMIT 20
 
--- name: best_of_generations
-SELECT g.id FROM generations AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.id = g.best_version_id
-WHERE g.tenant_id = :tenant_id AND v.workflow_id = :workflow_id
-ORDER BY g.id LIMIT 20
-
 -- name: newest_invocations
 -- FOR UPDATE: nobody can add a child to these before the commit, and their order keeps two runners apart.
 SELECT id FROM invocations WHERE tenant_id = :tenant_id AND workflow_id = :workflow_id
@@ -90,6 +85,25 @@ WITH gone AS (
   SELECT tenant_id, 'invocation.deleted', 'invocation', id, json_build_object('id', id) FROM gone
 )
 SELECT count(*) AS removed FROM gone
+
+-- name: forget_best
+-- FOR NO KEY UPDATE, and no version is locked here: a completion locks its generation, then the version that it names.
+WITH chosen AS MATERIALIZED (
+  SELECT g.id FROM generations AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.id = g.best_version_id
+  WHERE g.tenant_id = :tenant_id AND v.workflow_id = :workflow_id
+  ORDER BY g.id LIMIT CAST(:limit AS bigint) FOR NO KEY UPDATE OF g
+), changed AS (
+  UPDATE generations AS g SET best_version_id = NULL, revision = g.revision + 1
+  FROM chosen AS c WHERE g.tenant_id = :tenant_id AND g.id = c.id
+  RETURNING g.*
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT g.tenant_id, 'generation.updated', 'generation', g.id, {{generation}} FROM changed AS g
+)
+SELECT count(*) AS removed FROM changed
+
+-- name: best_of_generations
+SELECT id FROM generations WHERE tenant_id = :tenant_id AND best_version_id = ANY (CAST(:ids AS text[])) LIMIT 1
 
 -- name: newest_versions
 -- FOR UPDATE: no version, node or invocation can be added below these before the commit.

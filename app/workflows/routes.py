@@ -63,7 +63,8 @@ async def patch_workflow(call: Call, workflow_id: str, body: WorkflowFields) -> 
 async def delete_workflow(call: Call, workflow_id: str, query: DeleteQuery) -> Answer:
     """Delete a workflow that has no versions, or, with `cascade=true`, all that belongs to it, as a job (202).
 
-    The job fails before anything is deleted where other workflows descend from this one's versions.
+    The job fails before anything is deleted where other workflows descend from this one's versions. Generations
+    that had one as a member or as their best version have it no longer.
     """
     if not query.cascade:
         return await store.delete(call.writer, call.tenant_id, workflow_id, call.if_match)
