@@ -57,6 +57,7 @@ from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
 from app.traces.routes import routes as trace_routes
 from app.tracing import tracer_for
+from app.turns import Turns
 from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
 from app.workflows import store as workflows
@@ -66,6 +67,8 @@ DESCRIPTION = "The persistence service for AI-agent workflows."
 RECURSION_MIN = 6000
 # Objects made since the last collection that start one; Python's own 700 are less than one request for 100 messages.
 GARBAGE_MIN = 10_000
+# How many pictures, and how many differences, wait for their turn.
+DRAWINGS_WAITING_MAX, COMPARISONS_WAITING_MAX = 16, 32
 # How long the end waits for the database to hear of it.
 LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
@@ -226,7 +229,10 @@ def create_app(settings: Settings | None = None) -> Service:
             stack.push_async_callback(parts.close)
             keys, metrics = Keys(database, chosen.auth), Metrics()
             stack.callback(metrics.close)
-            service.ground = Ground(database, chosen.http, metrics, service.paths, parts)
+            drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
+            stack.callback(drawing.close)
+            stack.callback(comparing.close)
+            service.ground = Ground(database, chosen.http, metrics, service.paths, parts, drawing, comparing)
             service.authenticator = keys
             traced = tracer_for(chosen.tracing)
             if traced is not None:

@@ -30,3 +30,7 @@ class Turns:
             return await asyncio.wrap_future(self._thread.submit(work, *given, **named))
         finally:
             self._waiting -= 1
+
+    def close(self) -> None:
+        """Let the thread end; what still waits is not begun."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -101,7 +101,7 @@ async def get_difference(call: Call, version_id: str, other_id: str) -> Answer:
     Numbers are compared and kept as they are written, so 1 and 1.0 differ. The patch adds, removes and replaces; it
     never moves.
     """
-    return await store.compared(call.reader, call.tenant_id, version_id, other_id)
+    return await store.compared(call.reader, call.tenant_id, version_id, other_id, call.ground.comparing)
 
 
 @routes.get(

@@ -14,7 +14,6 @@ from app.versions.store import VERSION, VERSIONS
 from app.workflows import store as workflows
 
 # Each takes two seconds at most.
-COMPARING = Turns("comparing", 32)
 NODE = Shape(*VERSION.columns, computed("outside", "{t}.workflow_id <> :workflow_id"))
 
 _SQL = load(__file__, node=NODE.json("v"))
@@ -36,7 +35,7 @@ async def graph(reader: Reader, tenant_id: str, workflow_id: str, limit: int) ->
     return Answer(200, b'{"nodes":[%b],"edges":[%b],"more":%b}' % (nodes, edges, more))
 
 
-async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: str) -> Answer:
+async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: str, comparing: Turns) -> Answer:
     """What makes the DSL of a version that of another. Raises `VersionNotFound`, `DifferenceTooLarge`, and
     `Unavailable` where many others wait."""
     arguments = {"version_id": version_id, "other_id": other_id, "size_max_bytes": SIZE_MAX_BYTES}
@@ -50,6 +49,6 @@ async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: st
     elif old is None or new is None:
         raise too_large()
     else:
-        patch = await COMPARING.take(difference, old, new)
+        patch = await comparing.take(difference, old, new)
     ends = json.dumps(version_id).encode(), json.dumps(other_id).encode()
     return Answer(200, b'{"from":%b,"to":%b,"patch":%b}' % (*ends, patch))

@@ -15,6 +15,7 @@ from app.db.database import Database, KeyClaim, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.settings import HttpSettings
+from app.turns import Turns
 
 if TYPE_CHECKING:
     from app.http.metrics import Metrics
@@ -35,6 +36,8 @@ class Ground:
     metrics: Metrics
     router: Router[Any]
     parts: Parts
+    drawing: Turns
+    comparing: Turns
 
 
 @dataclass(frozen=True)

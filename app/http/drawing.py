@@ -11,12 +11,10 @@ from starlette.responses import Response
 from app.db.database import Answer
 from app.errors import AppError
 from app.http.call import Call
-from app.turns import Turns
 
 SVG = "image/svg+xml"
 # A picture opened by itself runs nothing and loads nothing, whatever the texts in it say.
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
-DRAWING = Turns("drawing", 16)
 
 
 class PictureTooLarge(AppError):
@@ -66,7 +64,7 @@ async def shown(call: Call, answer: Answer, draw: Callable[[bytes], str]) -> Ans
     """The answer as it is, or drawn from its JSON in a thread. Raises what `draw` raises, and `Unavailable`."""
     if not wants_picture(call):
         return replace(answer, headers={**answer.headers, "Vary": "Accept"})
-    picture = await DRAWING.take(draw, answer.body or b"")
+    picture = await call.ground.drawing.take(draw, answer.body or b"")
     return Response(picture.encode(), headers=HEADERS, media_type=SVG)
 
 

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import fromstring
 import httpx
 import pytest
 
-from app.http import drawing
+from app.http.service import Service
 from tests.conftest import Make
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -106,10 +106,10 @@ async def test_too_many_generations_are_refused_with_what_to_do(client: httpx.As
 
 
 async def test_a_queue_of_pictures_has_an_end(
-    client: httpx.AsyncClient, make: Make, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, service: Service, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make.created("/v1/evolution-runs", id="r")
-    monkeypatch.setattr(drawing.DRAWING, "waiting_max", 0)
+    monkeypatch.setattr(service.ground.drawing, "waiting_max", 0)
     refused = await client.get("/v1/evolution-runs/r/graph", headers=ASKING)
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert "retry-after" in refused.headers

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonpatch import JsonPatch
 
-from app.genealogy import store
 from app.genealogy.difference import difference
 from app.genealogy.errors import DifferenceTooLarge
+from app.http.service import Service
 from app.main import RECURSION_MIN
 from tests.conftest import Make
 from tests.payloads import PAYLOADS, problem, send
@@ -186,10 +186,10 @@ async def test_a_dsl_as_deep_as_may_be_is_compared_or_refused(client: httpx.Asyn
 
 
 async def test_a_queue_of_differences_has_an_end(
-    client: httpx.AsyncClient, make: Make, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, service: Service, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await diff(client, make, b"[1]", b"[2]")
-    monkeypatch.setattr(store.COMPARING, "waiting_max", 0)
+    monkeypatch.setattr(service.ground.comparing, "waiting_max", 0)
     refused = await client.get("/v1/versions/a/diff/b%2F%20")
     assert problem(refused) == (503, "unavailable")
     assert "retry-after" in refused.headers

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from app.errors import Unavailable
+from app.http.service import Service
 from app.turns import Turns
 
 
@@ -38,3 +39,25 @@ async def test_who_would_wait_behind_too_many_is_refused_and_who_leaves_makes_ro
     held.set()
     assert await third == "done"
     assert await waiting[0]
+
+
+async def test_what_waits_when_the_service_ends_is_not_begun() -> None:
+    turns, began, held = Turns("work", 100), threading.Event(), threading.Event()
+
+    def work() -> str:
+        began.set()
+        assert held.wait(30)
+        return "done"
+
+    first, second = asyncio.ensure_future(turns.take(work)), asyncio.ensure_future(turns.take(lambda: "begun"))
+    assert await asyncio.to_thread(began.wait, 30)
+    turns.close()
+    held.set()
+    assert await first == "done"
+    with pytest.raises(asyncio.CancelledError):
+        await second
+
+
+async def test_each_service_has_turns_of_its_own(service: Service, fresh: Service) -> None:
+    for name in ("drawing", "comparing"):
+        assert getattr(service.ground, name) is not getattr(fresh.ground, name)
