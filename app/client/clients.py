@@ -16,6 +16,9 @@ from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
+from app.client.maintenance import Maintenance
+from app.client.mcp import McpServers, McpTools, McpVersions
+from app.client.mcp_configs import McpConfigs
 from app.client.operations import ApiKeys, Event, EventFilter, Events, Jobs, Service, Tenants
 from app.client.retry import Retry
 from app.client.sessions import Checkpoints, Sessions
@@ -52,6 +55,11 @@ class Surface(Generic[M]):
         self.costs: CostReports[M] = CostReports(mode)
         self.evolution_runs: EvolutionRuns[M] = EvolutionRuns(mode)
         self.generations: Generations[M] = Generations(mode)
+        self.mcp_servers: McpServers[M] = McpServers(mode)
+        self.mcp_versions: McpVersions[M] = McpVersions(mode)
+        self.mcp_tools: McpTools[M] = McpTools(mode)
+        self.mcp_configs: McpConfigs[M] = McpConfigs(mode)
+        self.maintenance: Maintenance[M] = Maintenance(mode)
 
 
 class Cairn(Surface[SyncTransport]):

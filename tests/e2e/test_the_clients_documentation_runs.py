@@ -12,7 +12,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 
 
 def test_the_examples_run(served: Served, cairn: Cairn) -> None:
-    story, _lists, batch = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    story, _lists, batch, registry, cleanup = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert 'Cairn("http://127.0.0.1:8000", key="cairn_…")' in story
     exec(story.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key), {})
     version = cairn.versions.latest("wf_triage", include=["dsl"])
@@ -22,3 +22,7 @@ def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     cairn.node_invocations.start("inv_7", id="n1", node_id="plan")
     exec(batch, {"cairn": cairn})
     assert {one.status for one in cairn.invocations.list()} == {"completed"}
+    exec(registry, {"cairn": cairn})
+    assert [one.status for one in cairn.mcp_versions.list("mcp_search")] == ["released"]
+    assert [one.server_id for one in cairn.mcp_configs.of_user("user_42").configs] == ["mcp_search"]
+    exec(cleanup, {"cairn": cairn})
