@@ -32,10 +32,11 @@ def invocations_of_run(tenant_id: str, run_id: str) -> str:
 )"""
 
 
-def versions_of_run(tenant_id: str, run_id: str) -> str:
+def versions_of_run(tenant_id: str, run_id: str, invocations: str | None = None) -> str:
     """The SQL of the versions that a run saw: made in a generation of it, a member of one, or run in it.
 
     A row for each way and generation, so a version may come several times; only what ran adds invocations and cost.
+    `invocations` names the rows of `invocations_of_run` where a statement has them already.
     """
     return f"""(
   SELECT v.id AS version_id, g.number, 0 AS invocations, 0 AS successes, CAST(NULL AS float8) AS fitness,
@@ -49,7 +50,7 @@ def versions_of_run(tenant_id: str, run_id: str) -> str:
   UNION ALL
   SELECT l.version_id, l.number, count(*), count(*) FILTER (WHERE l.status = 'completed'), max(l.fitness_score),
     sum(l.usd_cost)
-  FROM {invocations_of_run(tenant_id, run_id)} AS l GROUP BY l.version_id, l.number
+  FROM {invocations or invocations_of_run(tenant_id, run_id)} AS l GROUP BY l.version_id, l.number
 )"""
 
 

@@ -22,29 +22,40 @@ SELECT json_build_object('run_id', r.id,
   'next_number', (SELECT s.number FROM shown AS s WHERE s.place > :limit)) AS body
 FROM evolution_runs AS r WHERE r.tenant_id = :tenant_id AND r.id = :run_id
 
--- name: best
--- The best come first, those without a score last; with `each_version` a version comes once, with its best invocation.
+-- fragment: best_first
+b.fitness_score DESC NULLS LAST, b.accuracy DESC NULLS LAST, b.started_at, b.id
+
+-- fragment: items_of_chosen
 SELECT json_build_object('items', COALESCE((
-  SELECT json_agg({{found}} ORDER BY b.place)
-  FROM (
-    SELECT l.id, l.version_id, l.number, row_number() OVER best_first AS place
-    FROM (
-      SELECT l.*, row_number() OVER (PARTITION BY l.version_id
-        ORDER BY l.fitness_score DESC NULLS LAST, l.accuracy DESC NULLS LAST, l.started_at, l.id) AS within_version
-      FROM {{invocations_of_run}} AS l
-    ) AS l WHERE NOT CAST(:each_version AS boolean) OR l.within_version = 1
-    WINDOW best_first AS (ORDER BY l.fitness_score DESC NULLS LAST, l.accuracy DESC NULLS LAST, l.started_at, l.id)
-    ORDER BY place LIMIT CAST(:n AS bigint)
-  ) AS b
+  SELECT json_agg({{found}} ORDER BY {{best_first}})
+  FROM chosen AS b
   JOIN invocations AS i ON i.tenant_id = r.tenant_id AND i.id = b.id
   JOIN versions AS v ON v.tenant_id = r.tenant_id AND v.id = b.version_id
 ), '[]')) AS body
 FROM evolution_runs AS r WHERE r.tenant_id = :tenant_id AND r.id = :run_id
 
+-- name: best
+-- The best come first, those without a score last.
+WITH chosen AS MATERIALIZED (
+  SELECT b.* FROM {{invocations_of_run}} AS b ORDER BY {{best_first}} LIMIT CAST(:n AS bigint)
+)
+{{items_of_chosen}}
+
+-- name: best_of_each_version
+WITH chosen AS MATERIALIZED (
+  SELECT b.* FROM (
+    SELECT DISTINCT ON (b.version_id) b.* FROM {{invocations_of_run}} AS b ORDER BY b.version_id, {{best_first}}
+  ) AS b ORDER BY {{best_first}} LIMIT CAST(:n AS bigint)
+)
+{{items_of_chosen}}
+
 -- name: graph
 -- Versions and invocations in the order of their generations, each kind bounded; edges between what is shown.
-WITH ran AS MATERIALIZED (
+-- `(… IN …) IS TRUE` is looked up in a hash; as joins, whose sizes a kept plan cannot know, edges were nested loops.
+WITH linked AS MATERIALIZED (
   SELECT l.* FROM {{invocations_of_run}} AS l
+), ran AS MATERIALIZED (
+  SELECT l.* FROM linked AS l
   WHERE (CAST(:from_number AS bigint) IS NULL OR l.number >= :from_number)
     AND (CAST(:to_number AS bigint) IS NULL OR l.number <= :to_number)
   ORDER BY l.number, l.started_at, l.id LIMIT CAST(:limit AS bigint) + 1
@@ -68,16 +79,16 @@ WITH ran AS MATERIALIZED (
   FROM (SELECT * FROM seen ORDER BY number, created_at, id LIMIT CAST(:limit AS bigint)) AS v
 ), edges AS (
   SELECT 0 AS kind, c.place, json_build_object('kind', 'parent1', 'from', c.parent1_id, 'to', c.id) AS body
-  FROM version_nodes AS c JOIN version_nodes AS p ON p.id = c.parent1_id
+  FROM version_nodes AS c WHERE (c.parent1_id IN (SELECT id FROM version_nodes)) IS TRUE
   UNION ALL
   SELECT 1, c.place, json_build_object('kind', 'parent2', 'from', c.parent2_id, 'to', c.id)
-  FROM version_nodes AS c JOIN version_nodes AS p ON p.id = c.parent2_id
+  FROM version_nodes AS c WHERE (c.parent2_id IN (SELECT id FROM version_nodes)) IS TRUE
   UNION ALL
   SELECT 2, c.place, json_build_object('kind', 'invocation', 'from', c.version_id, 'to', c.id)
-  FROM invocation_nodes AS c JOIN version_nodes AS p ON p.id = c.version_id
+  FROM invocation_nodes AS c WHERE (c.version_id IN (SELECT id FROM version_nodes)) IS TRUE
   UNION ALL
   SELECT 3, c.place, json_build_object('kind', 'parent_invocation', 'from', c.parent_invocation_id, 'to', c.id)
-  FROM invocation_nodes AS c JOIN invocation_nodes AS p ON p.id = c.parent_invocation_id
+  FROM invocation_nodes AS c WHERE (c.parent_invocation_id IN (SELECT id FROM invocation_nodes)) IS TRUE
 )
 SELECT json_build_object('run_id', r.id,
   'nodes', COALESCE((SELECT json_agg(n.body ORDER BY n.kind, n.place) FROM (

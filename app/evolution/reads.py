@@ -73,7 +73,7 @@ _SQL = load(
     mean_accuracy=mean("l.accuracy"),
     mean_member=mean("m.fitness"),
     invocations_of_run=invocations_of_run(":tenant_id", ":run_id"),
-    versions_of_run=versions_of_run(":tenant_id", ":run_id"),
+    versions_of_run=versions_of_run(":tenant_id", ":run_id", "linked"),
 )
 
 
@@ -84,7 +84,7 @@ async def progress(reader: Reader, tenant_id: str, run_id: str, *, limit: int, f
 
 async def best(reader: Reader, tenant_id: str, run_id: str, *, n: int, each_version: bool = False) -> Answer:
     """The n best invocations of the run, or of each version its best. Raises `EvolutionRunNotFound`."""
-    return await _answer(reader, "best", tenant_id, run_id, n=n, each_version=each_version)
+    return await _answer(reader, "best_of_each_version" if each_version else "best", tenant_id, run_id, n=n)
 
 
 async def graph(
