@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
-from app.client import Cairn, ConflictError
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.client import ConflictError
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
 from app.demo.genetics import POPULATION_MAX, POPULATION_MIN, Ranked
 from app.demo.objective import spelled
 from app.demo.run import DemoRefused, Plan, start_or_take_up
@@ -23,7 +23,9 @@ from app.demo.search import Completed, search
 SETTINGS = {"population": 20, "generations": 10, "seed": 8}
 STOPPED_BY_HAND = 130
 
-app = typer.Typer(no_args_is_help=True, help="Real work to watch, kill and take up again.")
+app = typer.Typer(
+    no_args_is_help=True, help="Real work to watch, kill and take up again.", epilog="Example: cairn demo evolve"
+)
 
 
 @app.callback()
@@ -60,7 +62,7 @@ def evolve(
     """
     run_id = run or f"demo-{uuid.uuid4().hex[:8]}"
     given = {"population": population, "generations": generations, "seed": seed}
-    with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
+    with connected(url, key, tenant) as cairn:
         try:
             plan = start_or_take_up(cairn, run_id, given, SETTINGS)
         except DemoRefused as refused:

@@ -12,13 +12,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
 from app.client import Cairn
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
 from app.commands.lucky import lucky
 from app.commands.trajectory import Step, Trajectory, UnreadableTrajectoryError, read_trajectory
 
 MESSAGES_PER_CALL = 100
 
-app = typer.Typer(no_args_is_help=True, help="Bring records made elsewhere into the service.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Bring records made elsewhere into the service.",
+    epilog="Example: cairn import trajectory runs/*.traj, or cairn import lucky dump/ --rehearse",
+)
 
 
 @app.callback()
@@ -43,13 +47,19 @@ def trajectory(
     """
     try:
         read = [(path, read_trajectory(path)) for path in files]
-    except (UnreadableTrajectoryError, OSError) as error:
+    except UnreadableTrajectoryError as error:
         typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    except OSError as error:
+        why = (error.strerror or type(error).__name__).lower()
+        typer.echo(
+            f"{error.filename} cannot be read: {why}; name the SWE-agent .traj files to import, as in runs/*.traj.",
+            err=True,
+        )
         raise typer.Exit(2) from error
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
     with (
-        told_plainly(url),
-        Cairn(url, key=key_for(url, key), tenant=tenant) as cairn,
+        connected(url, key, tenant) as cairn,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
         for path, found in read:

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from app.commands.operating import EVERY_SCOPE, keys_of, make_key, operating, tenant_exists
 from app.commands.plainly import read_settings, refuse, run
@@ -17,7 +19,12 @@ from app.settings import DatabaseSettings
 from app.tenants import store
 from app.tenants.keys import DEFAULT_TENANT
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys, straight on the database.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Make, list and revoke API keys, straight on the database.",
+    epilog="Example: cairn keys create --name worker, then cairn keys list",
+)
+COLUMNS = ("tenant", "id", "name", "key", "scopes", "last used", "state")
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant that the key acts for.")]
 
 
@@ -60,20 +67,33 @@ def list_keys(
     tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's keys. Default: all.")] = None,
 ) -> None:
     """List keys, without their secrets."""
-    table = Table("tenant", "id", "name", "key", "scopes", "last used", "state", box=None)
-    for row in run(_list(read_settings().database, tenant)):
-        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}Z" if row["last_used_at"] else "never"
-        table.add_row(
-            row["tenant_id"], row["id"], row["name"], row["key_hint"], " ".join(row["scopes"]), used, _state(row)
-        )
-    # A table that is piped is not cut to the width of a terminal.
-    console = Console()
-    Console(width=None if console.is_terminal else 400, soft_wrap=not console.is_terminal).print(table)
+    listed = [_told(row) for row in run(_list(read_settings().database, tenant))]
+    table = Table(*COLUMNS, box=None)
+    for told in listed:
+        table.add_row(*(Text(told[column]) for column in COLUMNS))
+    console = Console(highlight=False)
+    # Without a height, rich takes a dumb terminal for 80 columns whatever the width says.
+    wide = Console(highlight=False, width=4000, height=25)
+    if not console.is_terminal or wide.measure(table).maximum <= console.width:
+        wide.print(table, soft_wrap=True)
+        return
+    # Ids are for copying: a terminal too narrow for the table gets lines instead, which cut nothing.
+    for told in listed:
+        console.print(Text(f"{told['id']}  {told['state']}"), soft_wrap=True)
+        rest = [f"{column} {told[column]}" for column in COLUMNS if column not in ("id", "state")]
+        console.print(Padding(Text(", ".join(rest)), (0, 0, 0, 2)))
 
 
 async def _list(settings: DatabaseSettings, tenant: str | None) -> list[Any]:
     async with operating(settings) as database:
         return await keys_of(database, tenant)
+
+
+def _told(row: Any) -> dict[str, str]:
+    used = f"{row['last_used_at']:%Y-%m-%d %H:%M}Z" if row["last_used_at"] else "never"
+    scopes = " ".join(row["scopes"])
+    told = (row["tenant_id"], row["id"], row["name"], row["key_hint"], scopes, used, _state(row))
+    return dict(zip(COLUMNS, told, strict=True))
 
 
 def _state(row: Any) -> str:

@@ -38,7 +38,8 @@ def lucky(
     with other content is refused with its line, and nothing is stored. Running it again changes nothing.
     """
     try:
-        report = run(_import(read_settings().database, tenant, dump, rehearse))
+        size_bytes = bytes_to_read(dump)
+        report = run(_import(read_settings().database, tenant, dump, rehearse, size_bytes))
     except DumpRefused as refused:
         for problem in refused.problems:
             typer.echo(problem, err=True)
@@ -48,14 +49,14 @@ def lucky(
     _tell(report, 1_000_000 if every_row else NAMED_ROWS)
 
 
-async def _import(settings: DatabaseSettings, tenant: str, dump: Path, rehearse: bool) -> Report:
+async def _import(settings: DatabaseSettings, tenant: str, dump: Path, rehearse: bool, size_bytes: int) -> Report:
     patient = settings.model_copy(update={"statement_seconds": STATEMENT_SECONDS, "lock_seconds": LOCK_SECONDS})
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     async with operating(patient) as database:
         if not await tenant_exists(database, tenant):
             refuse(f"There is no tenant {tenant}; make it first: cairn keys create --tenant {tenant} --create-tenant")
         with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task("read twice, then stored", total=bytes_to_read(dump))
+            task = progress.add_task("read twice, then stored", total=size_bytes)
             return await import_dump(
                 database, tenant, dump, rehearse=rehearse, advance=lambda size: progress.advance(task, size)
             )

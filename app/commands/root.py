@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Annotated
 
 import typer
@@ -54,3 +56,15 @@ app.add_typer(demo.app, name="demo")
 app.command(epilog="Example: cairn show inv_7 --chars 200")(show)
 app.add_typer(runs.app, name="runs")
 app.add_typer(versions.app, name="versions")
+
+
+def _reflow(group: typer.Typer) -> None:
+    """Let a terminal break help where its lines end; typer keeps the docstring's own breaks in later paragraphs."""
+    for known in group.registered_commands:
+        known.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(known.callback) or "")
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _reflow(below.typer_instance)
+
+
+_reflow(app)

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from app.client import Cairn
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
 from app.commands.sketches import PIPE_COLUMNS, console_of, progress_of, without_unicode
 from app.evolution import picture
 from app.pictures.progress import GENERATIONS_MAX
 
-app = typer.Typer(no_args_is_help=True, help="Look at evolution runs in a running service.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Look at evolution runs in a running service.",
+    epilog="Example: cairn runs progress run_1",
+)
 
 
 @app.callback()
@@ -32,7 +35,7 @@ def progress(
 
     Piped, it is plain text 100 columns wide; where output is not Unicode, ASCII.
     """
-    with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
+    with connected(url, key, tenant) as cairn:
         answer = cairn.evolution_runs.progress(run, limit=GENERATIONS_MAX)
     console = console_of(PIPE_COLUMNS)
     told = picture.progress_told(answer.json_bytes)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from app.client import Cairn, Json
+from app.client import Cairn, Json, NotFoundError
 from app.client.models import Action, Invocation, Message, Trace, TraceNode
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
-from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, line_of
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
+from app.commands.plainly import refuse
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, line_of, spelled, without_unicode
 
 STATUS_STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "rolled_back": "yellow"}
+# What the trace's own signs are where output is not Unicode.
+SIGNS = str.maketrans({"⚙": "*", "←": "<-"})
+NEWEST = 5
 
 
 def show(
@@ -26,9 +31,39 @@ def show(
     tenant: Tenant = None,
 ) -> None:
     """Print an invocation's trace as a tree: nodes in start order with their tool calls, messages, times and costs."""
-    with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
-        trace = cairn.invocations.trace(invocation)
-    console_of(PIPE_LINE_COLUMNS).print(tree_of(trace, chars))
+    with connected(url, key, tenant) as cairn:
+        trace = _trace_of(cairn, invocation.strip())
+    print_tree(tree_of(trace, chars), console_of(PIPE_LINE_COLUMNS))
+
+
+def print_tree(tree: Tree, console: Console) -> None:
+    """Print a tree, in ASCII where the console's output holds no more."""
+    console.print(_in_ascii(tree, console) if without_unicode(console) else tree)
+
+
+def _trace_of(cairn: Cairn, invocation: str) -> Trace:
+    """The trace, or the end of the command with the ids that there are."""
+    if not invocation:
+        _refuse_with_newest(cairn, "Give an invocation's id.")
+    try:
+        return cairn.invocations.trace(invocation)
+    except NotFoundError as error:
+        _refuse_with_newest(cairn, f"{error.detail.rstrip('.')}: {invocation}.")
+
+
+def _refuse_with_newest(cairn: Cairn, refused: str) -> NoReturn:
+    newest = ", ".join(known.id for known in cairn.invocations.list(limit=NEWEST).page().items)
+    there = f"The newest here: {newest}." if newest else "None is recorded here yet; `cairn demo evolve` records some."
+    refuse(spelled(f"{refused} {there}", ascii_only=False))
+
+
+def _in_ascii(tree: Tree, console: Console) -> Tree:
+    """The same tree in letters that every output can hold."""
+    label = tree.label.render(console, end="") if isinstance(tree.label, Text) else ()
+    parts = [(spelled(part.text.translate(SIGNS), ascii_only=True), part.style or "") for part in label]
+    again = Tree(Text.assemble(*parts))
+    again.children.extend(_in_ascii(child, console) for child in tree.children)
+    return again
 
 
 def tree_of(trace: Trace, chars: int) -> Tree:

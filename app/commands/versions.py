@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from app.client import Cairn
-from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, key_for, told_plainly
+from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
 from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, tree_of, without_unicode
 from app.genealogy import picture
 
 # Of an id on a terminal; a pipe gets all of it.
 ID_COLUMNS = 20
 
-app = typer.Typer(no_args_is_help=True, help="Look at versions in a running service.")
+app = typer.Typer(
+    no_args_is_help=True, help="Look at versions in a running service.", epilog="Example: cairn versions tree wf_1"
+)
 
 
 @app.callback()
@@ -35,7 +36,7 @@ def tree(
     I is init, M mutation, X crossover, + immigrant. Piped, it is plain text with whole ids; where output is not
     Unicode, ASCII.
     """
-    with told_plainly(url), Cairn(url, key=key_for(url, key), tenant=tenant) as cairn:
+    with connected(url, key, tenant) as cairn:
         answer = cairn.workflows.genealogy(workflow, limit=limit)
     console = console_of(PIPE_LINE_COLUMNS)
     drawn = tree_of(

@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 from app.client.models import Trace
 from app.commands import sketches
-from app.commands.show import tree_of
+from app.commands.show import print_tree, tree_of
 from app.pictures.genealogy import Genealogy
 
 TRACE = Trace(
@@ -65,3 +65,15 @@ def test_what_cannot_be_printed_is_shown_as_in_the_other_trees() -> None:
     (genealogy, *_) = lines_of(sketches.tree_of(Genealogy(wild, [], [])))
     assert genealogy == "a\ufffd[31m\ufffd\ufffd[bold]b"
     assert lines_of(tree_of(trace, 0))[0] == f"{genealogy}  failed"
+
+
+def test_where_output_is_not_unicode_the_tree_is_ascii() -> None:
+    written = io.BytesIO()
+    with io.TextIOWrapper(written, encoding="ascii") as into:
+        print_tree(tree_of(TRACE, chars=10), Console(file=into, width=200, highlight=False))
+        into.flush()
+        lines = [line.rstrip() for line in written.getvalue().decode("ascii").splitlines()]
+    assert lines[3].endswith("tokens 7 in, - out  model small")
+    assert lines[4].endswith('-> user  plan  "a very lo...')
+    assert lines[5].endswith("* [bold]bash[/bold]  took 12 ms  exit 0")
+    assert lines[8].endswith("<- result  plan -> end  1.50")

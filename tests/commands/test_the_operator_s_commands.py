@@ -23,17 +23,20 @@ from tests.conftest import database_url
 ALEMBIC = Path(__file__).parents[2] / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
-    "import lucky", "import trajectory", "show",
+    "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
+    "runs progress", "versions tree",
 )  # fmt: skip
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
 
 class Cairn:
-    """The command line on one database."""
+    """The command line on one database, with settings (`http__port`) and other variables (`COLUMNS`)."""
 
     def __init__(self, url: str, **settings: str) -> None:
         self.environment = {"CAIRN_DATABASE__URL": url, "COLUMNS": "160"}
-        self.environment |= {f"CAIRN_{name.upper()}": value for name, value in settings.items()}
+        self.environment |= {
+            name if name.isupper() else f"CAIRN_{name.upper()}": value for name, value in settings.items()
+        }
 
     def run(self, *arguments: str) -> Result:
         """Carry a command out."""
@@ -93,6 +96,11 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
     assert f"cairn {name.split(maxsplit=1)[0]}" in told
 
 
+def test_help_breaks_its_lines_where_the_terminal_ends() -> None:
+    told = Cairn(NOWHERE, COLUMNS="80").does("import", "lucky", "--help")
+    assert "row that is there already with other content is refused" in told
+
+
 def test_the_revisions_read_from_the_files_are_alembic_s_own() -> None:
     assert revisions()[-1] == ScriptDirectory.from_config(config()).get_current_head()
     assert len(revisions()) == len(list(ALEMBIC.glob("*.py")))
@@ -128,6 +136,9 @@ def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None
     listed = cairn.does("keys", "list")
     assert key_id[0] in listed
     assert key not in listed
+    narrow = Cairn(migrated, COLUMNS="80", FORCE_COLOR="1", TERM="dumb").does("keys", "list")
+    assert f"{key_id[0]}  active\n" in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
     assert "Revoked" in cairn.does("keys", "revoke", key_id[0], "--tenant", "acme")
     assert "revoked" in cairn.does("keys", "list", "--tenant", "acme")
     assert "no such key" in cairn.refuses("keys", "revoke", "key_x")

@@ -153,7 +153,7 @@ def test_show_prints_what_was_imported(served: Served, file: Path) -> None:
 
 
 def test_a_refusal_and_a_wrong_file_are_one_sentence(served: Served, tmp_path: Path) -> None:
-    assert cairn_says(served, "show", "inv_none", status=1).startswith("The service refused: invocation_not_found: ")
+    assert cairn_says(served, "show", "inv_none", status=1).startswith("There is no such invocation: inv_none.")
     other = tmp_path / "other.traj"
     other.write_text("{}")
     said = cairn_says(served, "import", "trajectory", str(other), status=2)

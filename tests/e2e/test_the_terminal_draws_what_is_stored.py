@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 from typer.testing import CliRunner
@@ -75,3 +77,23 @@ def test_head_of_a_picture_says_how_large_it_is(served: Served, cairn: Cairn) ->
         got, head = (http.request(method, "/v1/workflows/triage/genealogy") for method in ("GET", "HEAD"))
     assert (head.status_code, head.headers["content-type"], head.content) == (200, "image/svg+xml", b"")
     assert int(head.headers["content-length"]) == len(got.content)
+
+
+def test_a_missing_key_and_a_wrong_one_are_told_apart(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = cairn_says(Served(served.url, served.tenant, ""), "show", "inv_1", status=1)
+    assert said.startswith("Give a key with --key or CAIRN_KEY: `make run` keeps one in var/development-key")
+    said = cairn_says(Served(served.url, served.tenant, "wrong"), "show", "inv_1", status=1)
+    assert said.startswith("The key given with --key or CAIRN_KEY does not open this service")
+    assert "Give a key" not in said
+
+
+def test_an_invocation_that_is_not_there_is_told_with_those_that_are(served: Served, cairn: Cairn) -> None:
+    assert "None is recorded here yet" in cairn_says(served, "show", "nope", status=1)
+    cairn.versions.create("w", id="v", dsl=1, workflow={"name": "w"})
+    cairn.invocations.create(id="inv_1", version_id="v", input=1)
+    said = cairn_says(served, "show", "nope", status=1)
+    assert said == "There is no such invocation: nope. The newest here: inv_1.\n"
+    assert cairn_says(served, "show", "", status=1) == "Give an invocation's id. The newest here: inv_1.\n"
