@@ -14,6 +14,7 @@ import typer
 from app.client import Cairn, CairnError, UnreachableError
 from app.client.clients import DEFAULT_URL
 from app.commands.plainly import refuse
+from app.embedded import running_in
 
 Url = Annotated[str, typer.Option("--url", envvar="CAIRN_URL", help="Where the service listens.")]
 Key = Annotated[str | None, typer.Option("--key", envvar="CAIRN_KEY", help="The API key.", show_default=False)]
@@ -52,9 +53,11 @@ def connected(url: str, key: str | None, tenant: str | None) -> Iterator[Cairn]:
 
 def development_key(place: tuple[str, str, int]) -> str | None:
     """The key that `make run` keeps in this folder, for the place where it serves; None for any other place."""
-    if place == _place(DEFAULT_URL) and DEVELOPMENT_KEY.is_file():
-        return DEVELOPMENT_KEY.read_text().strip()
-    return None
+    if not DEVELOPMENT_KEY.is_file():
+        return None
+    running = running_in(DEVELOPMENT_KEY.parent)
+    served = running.url if running is not None and running.url is not None else DEFAULT_URL
+    return DEVELOPMENT_KEY.read_text().strip() if place in (_place(served), _place(DEFAULT_URL)) else None
 
 
 def _place(url: str) -> tuple[str, str, int]:

@@ -17,7 +17,7 @@ from rich.console import Console
 from app.commands import operating
 from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
 from app.commands.plainly import plainly, read_settings, refuse, run
-from app.embedded import Servers, start_servers
+from app.embedded import Servers, running_in, start_servers
 from app.logs import configure_logs
 from app.settings import DatabaseSettings, Settings
 from app.tenants import store
@@ -50,6 +50,8 @@ def dev(
     configure_logs(settings.log, quiet_servers=True)
     check_door(settings)
     console = Console(stderr=True, highlight=False)
+    if not ephemeral:
+        _refuse_second(folder or settings.var_folder)
     ended = None
     with plainly():
         try:
@@ -64,6 +66,17 @@ def dev(
             typer.echo("Stopped.", err=True)
     if ended is not None:
         refuse(f"{ended} ended by itself, so everything was stopped; start again, its log is in the data folder.")
+
+
+def _refuse_second(folder: Path) -> None:
+    """End the command where a Cairn runs on the folder's data already; its port would only be told as taken."""
+    found = running_in(folder)
+    if found is not None:
+        where = f"at {found.url}" if found.url else "and is not ready yet"
+        refuse(
+            f"Cairn already runs here, {where} (process {found.pid}, data in {folder}). Use that one, or start another"
+            ' beside it: make run ARGS="--ephemeral --port 8001", or --folder OTHER in place of --ephemeral.'
+        )
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -81,7 +94,13 @@ def _serve(servers: Servers, opened: socket.socket, console: Console) -> str | N
 
             migrate(settings.database, report=lambda line: console.print(f"  {line}"))
         key = run(development_key(servers.folder, settings.database))
-    server = _Server(server_config(settings), servers, lambda: typer.echo(_welcome(base_url(opened), key, settings)))
+    url = base_url(opened)
+
+    def on_ready() -> None:
+        servers.announce(url)
+        typer.echo(_welcome(url, key, settings))
+
+    server = _Server(server_config(settings), servers, on_ready)
     server.run(sockets=[opened])
     return server.ended
 

@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.commands.beside import Folder, operator_settings
 from app.commands.listening import is_loopback
-from app.commands.plainly import read_settings, run
+from app.commands.plainly import run
 from app.db.revision import revision_of
 from app.errors import Unavailable
 from app.http.parts import Part
@@ -37,9 +38,9 @@ class Finding:
     detail: str
 
 
-def doctor() -> None:
+def doctor(folder: Folder = None) -> None:
     """Check the settings, PostgreSQL, its schema, Redis, NATS, the disk and the port. Status 1 if anything is wrong."""
-    found = run(_examine(read_settings()))
+    found = run(_examine(operator_settings(folder)))
     table = Table("part", "", "what was found", box=None)
     for finding in found:
         style = STYLES[finding.verdict]
@@ -80,7 +81,7 @@ async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
             "PostgreSQL",
             "wrong",
             f"It does not answer ({_brief(error)}); start it, or correct CAIRN_DATABASE__URL."
-            " (`cairn dev` and `make run` bring their own, which is not looked at here.)",
+            " (Unset, and with `make run` or `cairn dev` running in this folder, theirs is looked at.)",
         )
         return
     try:

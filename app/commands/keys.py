@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from app.commands.beside import Folder, operator_settings
 from app.commands.operating import EVERY_SCOPE, keys_of, make_key, operating, tenant_exists
-from app.commands.plainly import read_settings, refuse, run
+from app.commands.plainly import refuse, run
 from app.http.caller import SCOPE, TENANT_ID
 from app.settings import DatabaseSettings
 from app.tenants import store
@@ -37,6 +38,7 @@ def create(
     ] = None,
     expires_in_days: Annotated[int | None, typer.Option(min=1, max=36500, help="Default: it does not expire.")] = None,
     create_tenant: Annotated[bool, typer.Option("--create-tenant", help="Make the tenant if it is not there.")] = False,
+    folder: Folder = None,
 ) -> None:
     """Make a key and print it, this once. The key alone goes to standard output."""
     scopes = scope or list(EVERY_SCOPE)
@@ -46,7 +48,7 @@ def create(
     if not re.fullmatch(TENANT_ID, tenant):
         refuse(f"{tenant!r} is no tenant id; it is 1 to 64 of a-z, 0-9, _ and -.")
     expires_at = datetime.now(UTC) + timedelta(days=expires_in_days) if expires_in_days else None
-    key, row = run(_create(read_settings().database, tenant, create_tenant, (name, scopes, expires_at)))
+    key, row = run(_create(operator_settings(folder).database, tenant, create_tenant, (name, scopes, expires_at)))
     typer.echo(f"Key {row['id']} of tenant {tenant}, scopes {', '.join(scopes)}. It is shown this once:", err=True)
     typer.echo(key)
 
@@ -65,9 +67,10 @@ async def _create(
 @app.command("list", epilog="Example: cairn keys list --tenant acme")
 def list_keys(
     tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's keys. Default: all.")] = None,
+    folder: Folder = None,
 ) -> None:
     """List keys, without their secrets."""
-    listed = [_told(row) for row in run(_list(read_settings().database, tenant))]
+    listed = [_told(row) for row in run(_list(operator_settings(folder).database, tenant))]
     table = Table(*COLUMNS, box=None)
     for told in listed:
         table.add_row(*(Text(told[column]) for column in COLUMNS))
@@ -108,9 +111,10 @@ def _state(row: Any) -> str:
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The id that `cairn keys list` shows.")],
     tenant: Tenant = DEFAULT_TENANT,
+    folder: Folder = None,
 ) -> None:
     """Revoke a key; every process stops trusting it within five seconds."""
-    run(_revoke(read_settings().database, tenant, key_id))
+    run(_revoke(operator_settings(folder).database, tenant, key_id))
     typer.echo(f"Revoked {key_id} of tenant {tenant}.")
 
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from app.commands.beside import Folder, operator_settings
 from app.commands.operating import operating, tenant_exists
-from app.commands.plainly import read_settings, refuse, run
+from app.commands.plainly import refuse, run
 from app.imports.dump import DumpRefused
 from app.imports.report import Report
 from app.imports.store import bytes_to_read, import_dump
@@ -31,6 +32,7 @@ def lucky(
     every_row: Annotated[
         bool, typer.Option("--every-row", help="Name every row that the report is about (up to 1,000 of a kind).")
     ] = False,
+    folder: Folder = None,
 ) -> None:
     """Import a dump of Lucky's tables (`Workflow.json`, `WorkflowVersion.jsonl`, …) straight into the database.
 
@@ -39,7 +41,7 @@ def lucky(
     """
     try:
         size_bytes = bytes_to_read(dump)
-        report = run(_import(read_settings().database, tenant, dump, rehearse, size_bytes))
+        report = run(_import(operator_settings(folder).database, tenant, dump, rehearse, size_bytes))
     except DumpRefused as refused:
         for problem in refused.problems:
             typer.echo(problem, err=True)

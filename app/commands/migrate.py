@@ -7,20 +7,22 @@ from typing import Annotated
 import typer
 
 from app.commands import operating
-from app.commands.plainly import plainly, read_settings, run
+from app.commands.beside import Folder, operator_settings
+from app.commands.plainly import plainly, run
 
 
 def migrate(
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether the schema is right (status 0 or 1).")
     ] = False,
+    folder: Folder = None,
 ) -> None:
     """Bring the database to the schema that this release needs.
 
     One migrator works at a time; others wait for it. A migration gives up on a table that is in use after
     CAIRN_DATABASE__LOCK_SECONDS, so that readers never wait longer, and tries again.
     """
-    settings = read_settings().database
+    settings = operator_settings(folder).database
     if check:
         found = run(operating.revision(settings))
         typer.echo(found.fault or f"The schema is at {found.current}, as needed.")

@@ -6,6 +6,7 @@ with start_servers(Path("var"), report=print) as servers:
 
 from app.embedded.binaries import Binaries
 from app.embedded.fault import PartError
+from app.embedded.running import Running, running_in
 from app.embedded.servers import Servers, start_servers
 
-__all__ = ["Binaries", "PartError", "Servers", "start_servers"]
+__all__ = ["Binaries", "PartError", "Running", "Servers", "running_in", "start_servers"]

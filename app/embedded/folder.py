@@ -42,10 +42,10 @@ class FolderLock:
         self._descriptor = keep_private(descriptor)
         return True
 
-    def sign(self) -> None:
-        """Writes this process into the lock file as the owner, so that a refused start can name it."""
+    def sign(self, url: str | None = None) -> None:
+        """Writes this process into the lock file as the owner, and where it serves, so that others can name it."""
         assert self._descriptor is not None
-        me = {"pid": os.getpid(), "started_at": psutil.Process().create_time()}
+        me = {"pid": os.getpid(), "started_at": psutil.Process().create_time(), "url": url}
         os.truncate(self._descriptor, 0)
         os.pwrite(self._descriptor, json.dumps(me).encode(), 0)
 
@@ -93,6 +93,14 @@ class FolderLock:
         except (OSError, ValueError, KeyError, TypeError, psutil.Error):
             return None
         return process.pid if same and alive else None
+
+    def owner_url(self) -> str | None:
+        """Answers where the owner in the lock file said that it serves."""
+        try:
+            url = json.loads((self.folder / LOCK_FILE).read_bytes())["url"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return url if isinstance(url, str) else None
 
     def release(self) -> None:
         """Gives the lock back; nothing happens when it is not held."""

@@ -109,6 +109,10 @@ class Servers:
         """Names a server that has ended by itself, or answers None while all are running."""
         return next((process.part for process in self._run.processes if not process.is_running()), None)
 
+    def announce(self, url: str) -> None:
+        """Writes into the folder where its owner serves, for whoever comes beside it."""
+        self._run.lock.sign(url)
+
     def pids(self) -> dict[str, int]:
         """Answers the process id of each running server by part."""
         return {process.part: process.pid for process in self._run.processes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -14,7 +15,10 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
+from typer.testing import CliRunner
 
+from app.commands.root import app
 from tests.api_process import Command
 from tests.waiting import until
 
@@ -68,6 +72,43 @@ def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_ag
             assert started.output().rstrip().endswith("Stopped.")
     assert len(set(keys)) == 1
     assert stat.S_IMODE((folder / "development-key").stat().st_mode) == 0o600
+
+
+def test_other_commands_find_what_runs_in_the_folder_and_a_second_start_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "var"
+
+    def cairn(*arguments: str, status: int = 0, **environment: str) -> str:
+        unset = dict.fromkeys(name for name in os.environ if name.startswith("CAIRN_"))
+        result = CliRunner().invoke(app, list(arguments), env={**unset, **environment, "COLUMNS": "200"})
+        assert result.exit_code == status, result.output
+        return result.output
+
+    with dev(folder) as started:
+        said = started.output()
+        pid, at = started.process.pid, re.search(r"ready at (\S+)", said)
+        assert at is not None
+        line = f"On the database of the Cairn that runs in var (process {pid})."
+        for arguments, told in ((("keys", "list"), "development"), (("migrate", "--check"), "as needed")):
+            assert cairn(*arguments).startswith(line)
+            assert told in cairn(*arguments)
+        seen = cairn("doctor")
+        assert re.search(r"PostgreSQL +ok", seen)
+        assert re.search(r"NATS +ok +(?!Not configured)", seen)
+        elsewhere = {"CAIRN_DATABASE__URL": NOWHERE}
+        assert "PostgreSQL does not answer" in cairn("keys", "list", status=1, **elsewhere)
+        assert "development" in cairn("keys", "list", "--folder", str(folder), **elsewhere)
+        assert "There is no such invocation" in cairn("show", "nope", "--url", at[1], status=1)
+        second = Command("dev", "--folder", str(folder), url=NOWHERE)
+        try:
+            assert second.wait() == 1
+            assert second.output().startswith(f"Cairn already runs here, at {at[1]} (process {pid}, data in {folder})")
+            assert "--ephemeral --port 8001" in second.output()
+        finally:
+            second.close()
+    assert "No Cairn runs in" in cairn("keys", "list", "--folder", str(folder), status=1)
 
 
 def test_a_part_that_ends_by_itself_ends_everything_and_is_named_and_nothing_ephemeral_is_kept(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Which database the operator's commands work on: the one of the settings, or that of the Cairn running here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from app.commands.plainly import read_settings, refuse
+from app.embedded import running_in
+from app.settings import NatsSettings, RedisSettings, Settings
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        help="Work on the servers of the `cairn dev` or `make run` that runs in this folder."
+        " Default: CAIRN_DATABASE__URL; where that is not set, the Cairn that runs in ./var, if one does.",
+        show_default=False,
+    ),
+]
+
+
+def operator_settings(folder: Path | None) -> Settings:
+    """The settings; those of the Cairn that runs in the folder where one is named, or where no database is.
+
+    One line on stderr says so then. A command whose folder has none running ends plainly.
+    """
+    settings = read_settings()
+    if folder is None and settings.database.model_fields_set & {"url", "direct_url"}:
+        return settings
+    place = folder or settings.var_folder
+    found = running_in(place)
+    if found is None or found.postgres_url is None:
+        if folder is not None:
+            refuse(f"No Cairn runs in {folder}; start it with cairn dev --folder {folder}, or set CAIRN_DATABASE__URL.")
+        return settings
+    typer.echo(f"On the database of the Cairn that runs in {place} (process {found.pid}).", err=True)
+    at_hand = {"url": SecretStr(found.postgres_url), "direct_url": None}
+    changed: dict[str, object] = {"database": settings.database.model_copy(update=at_hand)}
+    if found.redis_url is not None:
+        changed["redis"] = RedisSettings(url=SecretStr(found.redis_url))
+    if found.nats_url is not None:
+        changed["nats"] = NatsSettings(url=SecretStr(found.nats_url))
+    return settings.model_copy(update=changed)
