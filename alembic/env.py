@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from alembic import context
 from app.db.migrate import ignore_partitions, migrating
+from app.db.revision import MigrationRefused
 from app.settings import Settings
 from app.tables import METADATA
 
@@ -37,4 +38,10 @@ async def main() -> None:
 
 if context.is_offline_mode():
     raise SystemExit("Migrations look at the database; run them against one (without --sql).")
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except MigrationRefused as refused:
+    # The command line of Alembic would print a stack; whoever calls with settings of their own wants the exception.
+    if "database_settings" in context.config.attributes:
+        raise
+    raise SystemExit(str(refused)) from refused

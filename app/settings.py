@@ -49,7 +49,7 @@ class DatabaseSettings(Group):
 
     @property
     def driver_url(self) -> str:
-        """The URL as the driver wants it, also where it is written as SQLAlchemy wants it."""
+        """The URL as the driver wants it, also where it is written as SQLAlchemy or others want it."""
         return _for_driver(self.url)
 
     @property
@@ -59,7 +59,8 @@ class DatabaseSettings(Group):
 
 
 def _for_driver(url: SecretStr) -> str:
-    return url.get_secret_value().replace("postgresql+asyncpg://", "postgresql://", 1)
+    scheme, colon, rest = url.get_secret_value().partition("://")
+    return ("postgresql" if scheme in ("postgresql+asyncpg", "postgres") else scheme) + colon + rest
 
 
 class RedisSettings(Group):

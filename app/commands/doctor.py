@@ -17,6 +17,7 @@ from rich.table import Table
 from app.commands.beside import Folder, operator_settings
 from app.commands.listening import is_loopback
 from app.commands.plainly import run
+from app.db.probe import NO_URL
 from app.db.revision import revision_of
 from app.errors import Unavailable
 from app.http.parts import Part
@@ -76,7 +77,10 @@ def _settings(settings: Settings) -> Finding:
 async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
     try:
         connection = await asyncpg.connect(settings.driver_url, timeout=LOOK_SECONDS, statement_cache_size=0)
-    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except ValueError:
+        yield Finding("PostgreSQL", "wrong", NO_URL)
+        return
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         yield Finding(
             "PostgreSQL",
             "wrong",

@@ -14,6 +14,7 @@ from alembic.config import Config
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from alembic import command
+from app.db.probe import NO_URL
 from app.db.revision import MigrationRefused
 from app.settings import DatabaseSettings
 
@@ -119,7 +120,9 @@ async def migrating(settings: DatabaseSettings, *, report: Callable[[str], None]
 async def _connect(url: str) -> asyncpg.Connection:
     try:
         return await asyncpg.connect(url, timeout=10, server_settings={"application_name": "cairn-migrate-lock"})
-    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+    except ValueError as error:
+        raise MigrationRefused(NO_URL) from error
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise MigrationRefused(
             f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."
         ) from error

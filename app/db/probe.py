@@ -12,6 +12,7 @@ from app.errors import Unavailable
 from app.settings import DatabaseSettings
 
 CLOSE_SECONDS = 1
+NO_URL = "CAIRN_DATABASE__URL is no PostgreSQL URL; write postgresql://user:password@host:port/name."
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,11 @@ class Probe:
         try:
             async with asyncio.timeout(seconds), self._turn:
                 return await self._ask()
-        except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except ValueError as error:
+            # The driver could not read it; what it says of it may show a part of the password.
+            self._drop()
+            raise Unavailable(NO_URL) from error
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             self._drop()
             raise Unavailable(
                 f"PostgreSQL does not answer ({type(error).__name__}); start it, or correct CAIRN_DATABASE__URL."

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,7 +23,8 @@ from app.embedded import Servers
 from app.tenants.keys import digest
 from tests.conftest import database_url
 
-ALEMBIC = Path(__file__).parents[2] / "alembic" / "versions"
+ROOT = Path(__file__).parents[2]
+ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
@@ -117,6 +121,30 @@ def test_migrate_brings_an_empty_database_to_the_schema_and_then_has_nothing_to_
 def test_a_database_that_is_away_is_one_sentence() -> None:
     for arguments in (("migrate",), ("keys", "list"), ("worker",), ("serve", "--port", "0")):
         assert "correct CAIRN_DATABASE__URL" in Cairn(NOWHERE).refuses(*arguments)
+
+
+@pytest.mark.parametrize("url", ["localhost:5432/cairn", "mysql://cairn@127.0.0.1/cairn", "postgresql://u:p#w@h/cairn"])
+def test_a_database_url_that_cannot_be_read_is_not_told_as_a_server_that_is_away(url: str) -> None:
+    told = "CAIRN_DATABASE__URL is no PostgreSQL URL; write postgresql://user:password@host:port/name."
+    for arguments in (("migrate",), ("keys", "list"), ("serve", "--port", "0")):
+        assert Cairn(url).refuses(*arguments) == told + "\n"
+    assert re.search(rf"PostgreSQL +wrong +{told}", Cairn(url).run("doctor").output)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"), [(NOWHERE, "PostgreSQL does not answer ("), ("nowhere", "CAIRN_DATABASE__URL is")]
+)
+def test_alembic_tells_a_database_that_is_away_in_one_line(url: str, told: str) -> None:
+    environment = {**os.environ, "CAIRN_DATABASE__URL": url}
+    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(told)
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_short_scheme_of_other_tools_will_do(migrated: str) -> None:
+    assert "Nothing to do" in Cairn(migrated.replace("postgresql://", "postgres://")).does("migrate")
 
 
 def test_a_setting_out_of_its_bounds_is_named() -> None:
