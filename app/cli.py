@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 
 
 def main() -> None:
@@ -11,6 +13,9 @@ def main() -> None:
     from app.commands.root import app  # noqa: PLC0415 - see above
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An output that is not Unicode shows `?` for a letter that it cannot hold; Python's own way is a stack.
+        sys.stdout.reconfigure(errors="replace")
     app()
 
 

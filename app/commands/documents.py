@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import typer
 
@@ -16,7 +17,9 @@ def openapi() -> None:
     """
     from app.main import create_app  # noqa: PLC0415 - the whole application, which the other commands do not need
 
-    typer.echo(json.dumps(create_app().openapi(), indent=2, ensure_ascii=False))
+    # Where output is not Unicode, JSON's own escapes keep every letter.
+    escaped = not sys.stdout.encoding.lower().startswith("utf")
+    typer.echo(json.dumps(create_app().openapi(), indent=2, ensure_ascii=escaped))
 
 
 def settings() -> None:

@@ -57,7 +57,7 @@ def revisions() -> tuple[str, ...]:
     """The revisions that this code knows, oldest first, read from the files so that no migration is imported."""
     below: dict[str | None, str] = {}
     for file in _VERSIONS.glob("*.py"):
-        found = _REVISION.search(file.read_text())
+        found = _REVISION.search(file.read_text(encoding="utf-8"))
         assert found is not None, f"{file.name} states no revision"
         below[found[2]] = found[1]
     ordered: list[str] = []

@@ -86,7 +86,7 @@ def load(beside: str, file_name: str = "queries.sql", **fragments: str) -> dict[
 
     `{{fragment}}` is replaced by its SQL, which is given here or stands in the file, before its use, as `-- fragment:`.
     """
-    parts = _SECTION.split(Path(beside).with_name(file_name).read_text())[1:]
+    parts = _SECTION.split(Path(beside).with_name(file_name).read_text(encoding="utf-8"))[1:]
     found: dict[str, Statement] = {}
     for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         text = _FRAGMENT.sub(lambda match: fragments[match[1]], body)

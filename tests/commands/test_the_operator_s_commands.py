@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -103,6 +104,18 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
 def test_help_breaks_its_lines_where_the_terminal_ends() -> None:
     told = Cairn(NOWHERE, COLUMNS="80").does("import", "lucky", "--help")
     assert "row that is there already with other content is refused" in told
+
+
+def test_where_nothing_is_unicode_commands_speak_ascii_and_the_document_is_whole() -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(ROOT)}
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "app.cli", *arguments]
+        ended = subprocess.run(command, env={**os.environ, **ascii_only}, capture_output=True, timeout=60, check=True)
+        return ended.stdout.decode("ascii")
+
+    assert "Example: cairn import lucky" in said("import", "lucky", "--help")
+    assert json.loads(said("openapi")) == json.loads(Cairn(NOWHERE).does("openapi"))
 
 
 def test_the_revisions_read_from_the_files_are_alembic_s_own() -> None:
