@@ -62,7 +62,7 @@ class Router(Generic[Found]):
             if other is not None and method in other.endpoints:
                 node, values = other, other_values
         if node is None or not node.endpoints:
-            raise NotFound("No route has this path; GET /openapi.json lists them all.")
+            raise NotFound("No route has this path; GET /docs shows them all, GET /openapi.json lists them.")
         endpoint = node.endpoints.get(method)
         if endpoint is None:
             allowed = sorted({*node.endpoints, *(("HEAD",) if "GET" in node.endpoints else ())})

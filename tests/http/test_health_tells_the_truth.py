@@ -187,6 +187,14 @@ async def test_every_problem_code_has_a_page(service: Service) -> None:
         assert (await client.get("/problems/nothing")).json()["code"] == "not_found"
 
 
+async def test_who_opens_the_root_is_told_where_the_documentation_is(service: Service) -> None:
+    async with http(service) as client:
+        answer = await client.get("/")
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert "GET /docs" in answer.json()["detail"]
+        assert (await client.get("/docs")).status_code == 200
+
+
 async def test_a_tenant_over_its_limit_is_told_when_to_come_back(service: Service, operator: httpx.AsyncClient) -> None:
     async with await new_tenant(service) as client:
         free = await client.get("/v1/workflows")
