@@ -17,6 +17,8 @@ _SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
 ]
 QUIET = ("uvicorn.error", "uvicorn.asgi", "httpx", "httpcore", "alembic")
+# What these say below a warning, such as that a list of fonts was made, is of use to nobody here.
+TALKATIVE = ("matplotlib",)
 
 
 class _Handler(logging.StreamHandler[Any]):
@@ -59,9 +61,8 @@ def configure_logs(settings: LogSettings, *, quiet_servers: bool = False) -> Non
         root.removeHandler(earlier)
     root.addHandler(handler)
     root.setLevel(settings.level)
-    if quiet_servers:
-        for name in QUIET:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    for name in (*TALKATIVE, *(QUIET if quiet_servers else ())):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _renderer(settings: LogSettings) -> list[Any]:

@@ -108,4 +108,5 @@ class Runner:
         for task in late:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        log.info("background stopped", cut_off=[task.get_name() for task in late], seconds=time.monotonic() - started)
+        seconds = round(time.monotonic() - started, 3)
+        log.info("background stopped", cut_off=[task.get_name() for task in late], seconds=seconds)

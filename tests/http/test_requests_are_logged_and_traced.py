@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -91,3 +92,12 @@ def test_a_traceback_shows_no_variables(capfd: pytest.CaptureFixture[str]) -> No
     written = capfd.readouterr().err
     assert "ValueError: 16" in written
     assert held_in_confidence not in written
+
+
+def test_the_drawing_library_is_heard_from_a_warning_on(capfd: pytest.CaptureFixture[str]) -> None:
+    configure_logs(LogSettings(level="INFO"))
+    logging.getLogger("matplotlib.font_manager").info("generated new fontManager")
+    logging.getLogger("matplotlib.font_manager").warning("no font")
+    written = capfd.readouterr().err
+    assert "fontManager" not in written
+    assert "no font" in written
