@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from app.pictures.genealogy import Genealogy, Node
 from app.pictures.marks import mark_of
-from app.pictures.progress import Generation, Progress, best_of, shown, summary
+from app.pictures.progress import Generation, Progress, best_of, dollars, shown, summary
 from app.pictures.svg import cells, clean, shortened
 
 # What is not a terminal has this many columns for a chart; lines of a tree have no edge to wrap at.
@@ -47,6 +47,14 @@ def console_of(pipe_columns: int) -> Console:
 def without_unicode(console: Console) -> bool:
     """Whether what the console writes to cannot hold more than ASCII."""
     return console.options.ascii_only
+
+
+def print_tree(console: Console, tree: Tree) -> None:
+    """Print a tree with each version on one line: on a terminal it is cut at the edge, elsewhere it stays whole."""
+    if console.is_terminal:
+        console.print(tree, no_wrap=True, overflow="crop" if without_unicode(console) else "ellipsis")
+    else:
+        console.print(tree)
 
 
 def tree_of(genealogy: Genealogy, *, id_columns: int | None = None, ascii_only: bool = False) -> Tree:
@@ -133,26 +141,40 @@ def _table(
         ("average", [shown(row.average) for row in rows]),
         ("worst", [shown(row.worst) for row in rows]),
         ("accuracy", [shown(row.accuracy) for row in rows]),
-        ("USD", [shown(row.cost) for row in rows]),
+        ("USD", [dollars(row.cost) for row in rows]),
     ]
-    told = [(name, texts) for name, texts in told if name == "generation" or {*texts} != {"–"}]
+    told = [(name, _aligned(texts)) for name, texts in told if name == "generation" or {*texts} != {"–"}]
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     left = columns
     for name, texts in told:
         width = max(len(name), *(len(text) for text in texts))
         left -= width + 2
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+        # Placed here: the table would take the spaces after a number away.
+        texts[:] = [text.rjust(width) for text in texts]
+        table.add_column(name.rjust(width), no_wrap=True, min_width=width)
     wide = min(max(left, CHART_MIN), CHART_MAX)
     if span is not None:
-        low, high = (shown(end) for end in span)
-        header = f"{low}{high.rjust(max(wide - len(low), len(high) + 1))}"
-        table.add_column(spelled(header, ascii_only=ascii_only), no_wrap=True)
+        table.add_column(spelled(_scale(*span, wide), ascii_only=ascii_only), no_wrap=True)
     for place, row in enumerate(rows):
         line = [Text(spelled(texts[place], ascii_only=ascii_only)) for _, texts in told]
         if span is not None:
             line.append(_chart_row(row, *span, wide, ascii_only=ascii_only))
         table.add_row(*line, style="bold" if row is best else "")
     return table
+
+
+def _aligned(texts: Sequence[str]) -> list[str]:
+    """The numbers with as many places after the point, blank ones where they have fewer."""
+    places = [len(text) - len(text.split(".", 1)[0]) for text in texts]
+    return [text + " " * (max(places) - own) for text, own in zip(texts, places, strict=True)]
+
+
+def _scale(lowest: float, highest: float, columns: int) -> str:
+    """What stands above the chart: its ends, and between them what lies there, where there is room."""
+    low, high = shown(lowest), shown(highest)
+    between = max(columns - len(low) - len(high), 1)
+    name = "fitness" if between >= len(" fitness ") else ""
+    return f"{low}{name.center(between)}{high}"
 
 
 def _rows(generations: Sequence[Generation], rows_max: int) -> tuple[list[Generation], int]:

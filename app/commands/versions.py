@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
-from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, tree_of, without_unicode
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of, print_tree, tree_of, without_unicode
 from app.genealogy import picture
 
 # Of an id on a terminal; a pipe gets all of it.
@@ -33,8 +33,8 @@ def tree(
 ) -> None:
     """Draw a workflow's genealogy as a tree: each version below its first parent, its other parent after a cross.
 
-    I is init, M mutation, X crossover, + immigrant. Piped, it is plain text with whole ids; where output is not
-    Unicode, ASCII.
+    I is init, M mutation, X crossover, + immigrant. A terminal gets lines that fit it; piped, it is plain text with
+    whole ids and messages. Where output is not Unicode, ASCII.
     """
     with connected(url, key, tenant) as cairn:
         answer = cairn.workflows.genealogy(workflow, limit=limit)
@@ -44,4 +44,4 @@ def tree(
         id_columns=ID_COLUMNS if console.is_terminal else None,
         ascii_only=without_unicode(console),
     )
-    console.print(drawn)
+    print_tree(console, drawn)

@@ -93,7 +93,7 @@ def summary(progress: Progress) -> str:
         parts.append(f"best fitness {shown(best.best)} in generation {best.number}")
     costs = [cost for cost in _finite(generations, lambda generation: generation.cost) if not math.isnan(cost)]
     if costs:
-        parts.append(f"{shown(math.fsum(costs))} USD in all")
+        parts.append(f"{dollars(math.fsum(costs))} USD in all")
     if progress.remark:
         parts.append(progress.remark)
     return " · ".join(parts)
@@ -115,6 +115,14 @@ def shown(value: float | None) -> str:
         digits, power = f"{value:.3e}".split("e")
         return f"{float(digits):g}e{int(power)}".replace("-", "−")
     return (f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}").replace("-", "−")
+
+
+def dollars(value: float | None) -> str:
+    """Money for people: as `shown`, but small change as a plain decimal, down to a millionth of a dollar."""
+    if value is None or not 1e-6 <= abs(value) < 1e-3:
+        return shown(value)
+    places = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:.{places}f}".rstrip("0").replace("-", "−")
 
 
 @cache
@@ -176,6 +184,8 @@ def _dress(axes: Axes, *, last: bool) -> None:
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
+    # The lines of the grid are enough; a line below them would lie almost on the lowest.
+    axes.spines["bottom"].set_visible(not axes.get_yticks().size)
     axes.spines["bottom"].set_color(RULE)
     axes.tick_params(colors=QUIET, labelsize=11, length=0, pad=6)
     axes.tick_params(axis="x", labelbottom=last)
@@ -243,17 +253,17 @@ def _bars(axes: Axes, generations: Sequence[Generation]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11, labelcolor=INK)
     if not any(costs):
         axes.set_ylim(0, 1)
-    _set_up(axes)
+    _set_up(axes, dollars)
     axes.set_ylabel("cost (USD)")
 
 
-def _set_up(axes: Axes) -> None:
+def _set_up(axes: Axes, told: Callable[[float], str] = shown) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415
 
     axes.margins(y=0.12)
     if axes.get_ylabel() != "" or axes.get_yticks().size:
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: told(value)))
 
 
 def _words(text: str | None) -> str | None:

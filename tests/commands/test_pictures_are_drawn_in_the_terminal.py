@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console, RenderableType
 
-from app.commands.sketches import progress_of, tree_of
+from app.commands.sketches import print_tree, progress_of, tree_of
 from app.pictures.genealogy import Genealogy, Node
 from app.pictures.progress import Generation, Progress
 from tests.pictures.samples import five, run, search
@@ -80,11 +80,33 @@ def test_progress_has_a_row_for_each_generation() -> None:
     assert printed(*progress_of(progress, 70, 40), width=70) == [
         "Progress of evolution run r",
         "3 generations · best fitness 1 in generation 2 · 1.125 USD in all",
-        "generation  best  average  worst    USD  0                           1",
-        "         0   0.5     0.25      0  0.125  w──────a──────b",
-        "         1     –        –      –      –",
-        "         2     1     0.75    0.5      1                w──────a──────b",
+        "generation  best  average  worst    USD  0          fitness          1",
+        "         0   0.5     0.25    0    0.125  w──────a──────b",
+        "         1   –       –       –    –",
+        "         2   1       0.75    0.5  1                    w──────a──────b",
     ]
+
+
+def test_small_change_is_written_out_below_each_other() -> None:
+    progress = Progress("r", [Generation(0, 1.0, cost=0.003371), Generation(1, 1.0, cost=0.000746)])
+    lines = printed(*progress_of(progress, 70, 40), width=70)
+    assert lines[1].endswith("0.004117 USD in all")
+    assert [line[line.index("0.") :].split()[0] for line in lines[3:]] == ["0.003371", "0.000746"]
+    assert lines[3].index("0.003371") == lines[4].index("0.000746")
+
+
+def test_a_terminal_gets_one_line_for_each_version_and_a_pipe_all_of_it() -> None:
+    nodes = [Node("v1", "init", note="0.5 + " * 40), Node("v2", "mutation", note="short")]
+    tree = tree_of(Genealogy("g", nodes, [("v1", "v2")]))
+    for is_terminal in (True, False):
+        console = Console(
+            file=io.StringIO(), force_terminal=is_terminal, width=40 if is_terminal else 500, color_system=None
+        )
+        print_tree(console, tree)
+        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        assert [line.split()[1] for line in lines[1:]] == ["I", "M"]
+        assert lines[1].endswith("…") is is_terminal
+        assert (len(lines[1]) == 40) is is_terminal
 
 
 def test_progress_is_drawn_in_ascii_where_there_is_nothing_else() -> None:

@@ -46,7 +46,7 @@ def test_a_run_s_progress_is_drawn_generation_by_generation(served: Served, cair
         cairn.generations.complete(made.id, stats=stats)
     lines = [line.rstrip() for line in cairn_says(served, "runs", "progress", "search").splitlines()]
     assert lines[:2] == ["Progress of evolution run search", "3 generations · best fitness 1 in generation 2"]
-    assert lines[2].split() == ["generation", "best", "average", "worst", "0", "1"]
+    assert lines[2].split() == ["generation", "best", "average", "worst", "0", "fitness", "1"]
     assert [line.split()[:4] for line in lines[3:]] == [
         ["0", "0.5", "0.25", "0"],
         ["1", "0.75", "0.25", "0"],

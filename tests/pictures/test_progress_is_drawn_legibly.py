@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from app.pictures.progress import Generation, Progress, draw, shown, summary
+from app.pictures.progress import Generation, Progress, dollars, draw, shown, summary
 from tests.pictures.samples import run
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -93,6 +93,30 @@ def test_the_summary_says_the_best_and_the_costs() -> None:
 )
 def test_numbers_are_short(value: float | None, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (8e-4, "0.0008"),
+        (0.000746, "0.000746"),
+        (0.00099999, "0.001"),
+        (-0.00012346, "−0.0001235"),
+        (1e-6, "0.000001"),
+        (2.5e-7, "2.5e−7"),
+        (0.0032, "0.0032"),
+        (1234.5, "1,234"),
+    ],
+)
+def test_small_change_is_a_plain_decimal(value: float | None, text: str) -> None:
+    assert dollars(value) == text
+
+
+def test_ticks_of_small_costs_are_plain_decimals() -> None:
+    costs = [Generation(number, 0.5, cost=0.0008 * (number + 1)) for number in range(4)]
+    assert {"0.0008", "0.0032"} <= set(texts(fromstring(draw(Progress("p", costs)))))
 
 
 def test_threads_that_draw_at_once_do_not_disturb_each_other() -> None:
