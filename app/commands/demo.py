@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
-from app.client import ConflictError
+from app.client import Cairn, ConflictError, UnavailableError, UnreachableError
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
+from app.commands.pasting import curl_to_paste, to_paste
 from app.demo.genetics import POPULATION_MAX, POPULATION_MIN, Ranked
 from app.demo.objective import spelled
 from app.demo.run import DemoRefused, Plan, start_or_take_up
@@ -61,14 +62,18 @@ def evolve(
     population that it would have had anyway.
     """
     run_id = run or f"demo-{uuid.uuid4().hex[:8]}"
+    again = f"`{to_paste('demo', 'evolve', '--run', run_id, url=url, tenant=tenant)}` takes it up again."
     given = {"population": population, "generations": generations, "seed": seed}
     with connected(url, key, tenant) as cairn:
         try:
             plan = start_or_take_up(cairn, run_id, given, SETTINGS)
         except DemoRefused as refused:
             _end(str(refused))
-        typer.echo(f"Run {run_id}: {plan.generations} generations of {plan.population}, seed {plan.seed}.")
-        typer.echo(f"Kill it whenever you like; `cairn demo evolve --run {run_id}` takes it up again.")
+        if plan.is_complete:
+            typer.echo(f"Run {run_id} is complete; name another with --run.")
+        else:
+            typer.echo(f"Run {run_id}: {plan.generations} generations of {plan.population}, seed {plan.seed}.")
+            typer.echo(f"Kill it whenever you like; {again}")
         try:
             with _Watching(plan, kill_after) as watching:
                 population_at_last = search(cairn, plan, watching)
@@ -78,10 +83,12 @@ def evolve(
             if "current_status" not in error.facts:
                 raise
             _end(f"Somebody ended the run, it is {error.facts['current_status']}: the search stops.")
+        except (UnreachableError, UnavailableError):
+            _end(f"No answer from {url} any more. Start it again with `make run` or `cairn dev`; then {again}")
         except KeyboardInterrupt:
-            cairn.evolution_runs.complete(run_id, "interrupted", notes="Stopped by hand.")
-            _end(f"Interrupted; `cairn demo evolve --run {run_id}` takes it up again.", STOPPED_BY_HAND)
-    _tell_where_to_look(plan, population_at_last[0], url)
+            _interrupt(cairn, run_id)
+            _end(f"Interrupted; {again}", STOPPED_BY_HAND)
+    _tell_where_to_look(plan, population_at_last[0], url, key, tenant)
 
 
 class _Watching:
@@ -125,10 +132,19 @@ def _end(sentence: str, status: int = 1) -> NoReturn:
     raise typer.Exit(status)
 
 
-def _tell_where_to_look(plan: Plan, best: Ranked, url: str) -> None:
+def _interrupt(cairn: Cairn, run_id: str) -> None:
+    """Say in the record that a person stopped it; where nobody answers, the record says that it is running."""
+    try:
+        cairn.evolution_runs.complete(run_id, "interrupted", notes="Stopped by hand.")
+    except (UnreachableError, UnavailableError):
+        typer.echo("The service does not answer, so the run was not marked as interrupted.", err=True)
+
+
+def _tell_where_to_look(plan: Plan, best: Ranked, url: str, key: str | None, tenant: str | None) -> None:
     typer.echo(f"Best: y = {spelled(best.coefficients)}, fitness {best.fitness:.4f}, version {best.version_id}")
-    typer.echo("Look at it:")
-    typer.echo(f"  cairn runs progress {plan.run_id}")
-    typer.echo(f"  cairn versions tree {plan.run_id}")
+    unsaid = key is not None and key != os.environ.get("CAIRN_KEY")
+    typer.echo("Look at it, with the key in CAIRN_KEY:" if unsaid else "Look at it:")
+    typer.echo(f"  {to_paste('runs', 'progress', plan.run_id, url=url, tenant=tenant)}")
+    typer.echo(f"  {to_paste('versions', 'tree', plan.run_id, url=url, tenant=tenant)}")
     picture = f"{url}/v1/evolution-runs/{quote(plan.run_id, safe='')}/progress"
-    typer.echo(f'  curl -H "Authorization: Bearer $CAIRN_KEY" -H "Accept: image/svg+xml" {picture} > progress.svg')
+    typer.echo(f"  {curl_to_paste(picture, 'progress.svg', accept='image/svg+xml', key=key, tenant=tenant)}")

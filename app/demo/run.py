@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from app.client import Cairn, NotFoundError
 
 KIND = "cairn-demo"
+# What the metadata of a demonstration's workflow holds, so that it is told from other people's.
+MARK = {"made_by": KIND}
 GOAL = "Find a polynomial that goes through the measured points."
 TAKEN_UP = frozenset({"interrupted", "failed"})
 
@@ -24,6 +26,8 @@ class Plan:
     population: int
     generations: int
     seed: int
+    is_complete: bool = False
+    """Whether the search is over: all of it stands in the record."""
 
 
 def generation_id(run_id: str, number: int) -> str:
@@ -36,9 +40,10 @@ def start_or_take_up(
 ) -> Plan:  # fmt: skip
     """Start the run with `given` settings, `otherwise` where one is None; or take it up if it is there.
 
-    A run that was interrupted or failed is reopened. Raises `DemoRefused` where the run is not a demonstration's, was
-    started with other settings than given, or was cancelled.
+    A run that was interrupted or failed is reopened. Raises `DemoRefused` where the run, or the workflow of that name,
+    is not a demonstration's, and where the run was started with other settings than given, or was cancelled.
     """
+    _refuse_another_s_workflow(cairn, run_id)
     try:
         run = cairn.evolution_runs.get(run_id)
     except NotFoundError:
@@ -59,4 +64,17 @@ def start_or_take_up(
         raise DemoRefused(f"Somebody cancelled {run_id}; it goes on after POST /v1/evolution-runs/{run_id}/reopen.")
     if run.status in TAKEN_UP:
         cairn.evolution_runs.reopen(run_id)
-    return Plan(run_id, run.config["population"], run.config["generations"], run.config["seed"])
+    settings = run.config
+    return Plan(
+        run_id, settings["population"], settings["generations"], settings["seed"], run.status == "completed"
+    )  # fmt: skip
+
+
+def _refuse_another_s_workflow(cairn: Cairn, run_id: str) -> None:
+    """The search's versions go into the workflow of the run's name: that must not be somebody's own."""
+    try:
+        workflow = cairn.workflows.get(run_id)
+    except NotFoundError:
+        return
+    if not MARK.items() <= workflow.metadata.items():
+        raise DemoRefused(f"{run_id} is a workflow that the demonstration did not make; give --run another name.")

@@ -22,7 +22,7 @@ from app.client.evolution_models import Generation
 from app.client.models import Invocation
 from app.demo.genetics import Candidate, Ranked, first_population, next_population, random_from, ranked, state_of
 from app.demo.objective import XS, evaluate, spelled
-from app.demo.run import DemoRefused, Plan, generation_id
+from app.demo.run import MARK, DemoRefused, Plan, generation_id
 
 NODE = "predict"
 NODES: Sequence[NodeFields] = ({"node_id": NODE, "description": "Predicts every point with the polynomial."},)
@@ -139,7 +139,7 @@ class _Turn:
             parent2_id=parent2_id,
             generation_id=self._generation.id,
             commit_message=spelled(candidate.coefficients),
-            workflow={"name": f"The polynomials of {self._plan.run_id}"},
+            workflow={"name": f"The polynomials of {self._plan.run_id}", "metadata": MARK},
             nodes=NODES,
         )
         return version.id

@@ -52,6 +52,7 @@ class Door(ThreadingHTTPServer):
         self.http = httpx.Client(base_url=service, timeout=60)
         self.said = ""
         """What the last worker said on stderr."""
+        self.is_locked = False
         self._blow: Blow | None = None
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -74,6 +75,10 @@ class Door(ThreadingHTTPServer):
         self._counted += 1
         return self._blow if self._counted == self._blow.nth else None
 
+    def lock(self) -> None:
+        """Pass nothing on from now on: every connection is closed without an answer."""
+        self.is_locked = True
+
     def strike(self, blow: Blow) -> None:
         """Let the blow fall."""
         assert self._worker is not None
@@ -87,6 +92,9 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        if self.server.is_locked:
+            self.close_connection = True
+            return None
         blow = self.server.blow_at(self.command, self.path, body)
         if blow is not None and blow.when == "before":
             return self._break_off(blow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from random import Random
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
-from app.client import Cairn
+from app.client import Cairn, NotFoundError
+from app.commands.root import app
 from app.demo.run import DemoRefused, start_or_take_up
 from tests.conftest import ADMIN_KEY
 from tests.e2e.between import EVOLVE, ROOT, RUN_SECONDS, Blow, door_to, record_of
@@ -127,11 +130,42 @@ def test_a_search_stopped_by_hand_is_interrupted_and_goes_on(
     with door_to(served.url) as door:
         by_hand = Blow("after", END, 2, lambda worker: worker.send_signal(signal.SIGINT))
         assert door.run(served.key, *SMALL, blow=by_hand) == 130
-        assert "cairn demo evolve --run search` takes it up again" in door.said
+        assert f"`cairn demo evolve --run search --url {door.url}` takes it up again." in door.said
         assert cairn.evolution_runs.get("search").status == "interrupted"
         assert door.run(served.key, "--run", "search") == 0
     found, expected = record_of(cairn, "search"), unbroken(*SMALL)
     assert found == expected
+
+
+def test_a_search_whose_service_goes_away_says_how_to_go_on(served: Served, cairn: Cairn) -> None:
+    with door_to(served.url) as door:
+        gone = Blow("before", BEGIN, 2, lambda _: door.lock())
+        assert door.run(served.key, *SMALL, blow=gone) == 1
+        assert "Start it again with `make run` or `cairn dev`; then `cairn demo evolve --run search" in door.said
+        assert "takes it up again." in door.said
+    with door_to(served.url) as door:
+        assert door.run(served.key, "--run", "search") == 0
+    assert cairn.evolution_runs.get("search").status == "completed"
+
+
+def test_a_search_that_is_over_says_so_and_a_name_may_hold_anything(served: Served) -> None:
+    name = "what's $new"
+    environment = {"CAIRN_URL": served.url, "CAIRN_KEY": served.key}
+    command = ["demo", "evolve", "--run", name]
+    first = CliRunner().invoke(app, [*command, "--population", "4", "--generations", "1"], env=environment)
+    assert first.exit_code == 0, first.output
+    quoted = shlex.quote(name)
+    assert f"`cairn demo evolve --run {quoted}` takes it up again." in first.stdout
+    assert f"\n  cairn runs progress {quoted}\n  cairn versions tree {quoted}\n  curl " in first.stdout
+    again = CliRunner().invoke(app, [*command, "--kill-after", "1"], env=environment)
+    assert again.exit_code == 0, again.output
+    assert again.stdout.splitlines()[0] == f"Run {name} is complete; name another with --run."
+    curl = again.stdout.splitlines()[-1]
+    picture = subprocess.run(
+        ["bash", "-c", curl.removesuffix(" > progress.svg")],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    assert picture.startswith("<svg"), picture
 
 
 def test_a_search_stops_when_somebody_cancels_its_run(served: Served, cairn: Cairn) -> None:
@@ -162,3 +196,8 @@ def test_a_run_is_taken_up_only_as_it_was_started(served: Served, cairn: Cairn) 
     cairn.evolution_runs.create(id="other", evolution_type="gp")
     with pytest.raises(DemoRefused, match="a run of something else"):
         start_or_take_up(cairn, "other", nothing, otherwise)
+    cairn.versions.create("wf_research", dsl=1, workflow={"name": "Research assistant"})
+    with pytest.raises(DemoRefused, match="wf_research is a workflow that the demonstration did not make"):
+        start_or_take_up(cairn, "wf_research", nothing, otherwise)
+    with pytest.raises(NotFoundError):
+        cairn.evolution_runs.get("wf_research")

@@ -74,6 +74,8 @@ def test_the_story_works_as_pasted_twice(started: str, tmp_path: Path) -> None:
         assert refused == []
     trace = next(answer for answer in answers if "messages" in answer and "nodes" in answer)
     assert [message["id"] for message in trace["messages"]] == ["m1", "m2"]  # type: ignore[attr-defined]
+    by_model = next(answer for answer in answers if answer.get("group_by") == "model")
+    assert [item["key"] for item in by_model["items"]] == ["small-1"]  # type: ignore[attr-defined]
     assert any(answer.get("by_status") == {"completed": 1} for answer in answers)
     tree = pasted.stdout.splitlines()[-20:]
     assert any("search" in line and "0.0023" in line for line in tree), tree
