@@ -66,10 +66,11 @@ async def test_filters_narrow_the_list(client: httpx.AsyncClient, make: Make) ->
         "hide_empty=false": ["Plan-3", "two", "one"],
         "sort=generation_count&order=desc&q=plan": ["one", "Plan-3"],
         "sort=status&order=asc": ["two", "Plan-3", "one"],
+        "sort=id": ["Plan-3", "one", "two"],
     }.items():
         assert await ids(client, query) == wanted, query
     assert (await client.get(f"{RUNS}?limit=1&count=exact&sort=total_cost")).json()["total"] == 3
-    for query in ("status=paused", "sort=goal_text", "hide_empty=1", "started_after=2026-01-02"):
+    for query in ("status=paused", "sort=notes", "hide_empty=1", "started_after=2026-01-02"):
         assert problem(await client.get(f"{RUNS}?{query}")) == (422, "invalid_input"), query
 
 
@@ -136,13 +137,14 @@ async def test_a_run_without_accuracies_has_no_delta_and_of_one_generation_it_is
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("sort", [*DERIVED, "ended_at", "status", "started_at"])
+@pytest.mark.parametrize("sort", [*DERIVED, "ended_at", "status", "started_at", "id", "goal_text", "evolution_type"])
 async def test_every_sort_pages_through_every_run_once_with_nulls_last(
     client: httpx.AsyncClient, make: Make, sort: str, order: str
 ) -> None:
     version = (await make.version())["id"]
     for number in range(7):
-        run = await make.created(RUNS, id=f"r{number}", started_at="2026-01-05T10:00:00Z")
+        told = {"goal_text": "éa"[number % 2], "evolution_type": "gp"} if number % 3 else {}
+        run = await make.created(RUNS, id=f"r{number}", started_at="2026-01-05T10:00:00Z", **told)
         if number == 6:
             break
         first, last = [(await make.created(f"{RUNS}/{run['id']}/generations"))["id"] for _ in range(2)]

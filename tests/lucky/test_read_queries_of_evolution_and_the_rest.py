@@ -45,6 +45,10 @@ async def test_q10_evolution_run_list_with_what_is_derived_in_one_statement(reco
         mean([accuracy(row) for row in reached[-3:]]) - mean([accuracy(row) for row in reached[:3]])
     )
     assert shown["duration"] is not None
+    for sort, column in {"id": "run_id", "goal_text": "goal_text"}.items():
+        listed = await record.get("/evolution-runs", sort=sort, hide_empty="true")
+        told = [row[column] for row in record.dump.rows["EvolutionRun"]]
+        assert [one[sort] for one in listed["items"]] == sorted(told), sort
     by_status = await record.get("/evolution-runs", status="running", evolution_type=run["evolution_type"] or "none")
     assert by_status["items"] == []
 
