@@ -141,7 +141,9 @@ class Listing:
     ) -> Statement:
         # A bound on the limit is part of the text: a limit that is a parameter counts as a tenth of the rows, so
         # PostgreSQL would not keep the plan, and making one for each page costs as much as the page. It is a power of
-        # two, so that the limits that callers think of do not fill the cache of prepared statements.
+        # two, so that the limits that callers think of do not fill the cache of prepared statements. The limit itself
+        # stands outside a materialized query, where it stops the reading, and cannot make the planner take a walk
+        # through all rows for the way to a few.
         way = self.sorts[sort]
         expression = way.sql.replace("{t}", "t")
         sign = ">" if order == "asc" else "<"
@@ -153,8 +155,11 @@ class Listing:
         after = [f"CAST(:after_id_{place} AS text)" for place in range(len(self.ids))]
 
         def part(condition: str, ordered: str) -> str:
-            found = f"SELECT {select} FROM {source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
-            return f"(SELECT * FROM ({found}) AS p LIMIT CAST(:limit AS bigint))"
+            return f"SELECT {select} FROM {source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
+
+        def page(valued: str) -> Statement:
+            text = f"WITH found AS MATERIALIZED ({valued})\nSELECT * FROM found LIMIT CAST(:limit AS bigint)"
+            return Statement(text, self.name)
 
         by_key = ", ".join(f"{key} {order}" for key in keys)
         by_ids = f"({', '.join(self.ids)}) {sign} ({', '.join(after)})"
@@ -164,19 +169,19 @@ class Listing:
         if expression in self.ids:
             beyond = f" AND {by_ids}"
         if not way.nullable:
-            return Statement(part("" if place == "start" else beyond, by_key), self.name)
+            return page(part("" if place == "start" else beyond, by_key))
         # Ordered by the key although it is null: only so does the planner see that an index has the ids in order.
         nulls = f" AND {expression} IS NULL"
         if place == "null":
             nulls += f" AND {by_ids}"
-            return Statement(part(nulls, by_key), self.name)
+            return page(part(nulls, by_key))
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         # Those without a value are read only where those with one do not fill the page. UNION ALL gives its halves one
-        # after the other, each in its order: a half that reads a WITH query and has a LIMIT never runs in parallel.
+        # after the other, each in its order: what reads a WITH query never runs in parallel.
         nulls += " AND (SELECT count(*) FROM valued) < CAST(:limit AS bigint)"
         return Statement(
-            f"WITH valued AS MATERIALIZED {valued}\n"
-            f"SELECT * FROM (SELECT * FROM valued UNION ALL SELECT * FROM {part(nulls, by_key)} AS n) AS halves"
+            f"WITH valued AS MATERIALIZED ({valued}), rest AS MATERIALIZED ({part(nulls, by_key)})\n"
+            "SELECT * FROM (SELECT * FROM valued UNION ALL SELECT * FROM rest) AS halves"
             " LIMIT CAST(:limit AS bigint)",
             self.name,
         )
