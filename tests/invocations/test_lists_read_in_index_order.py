@@ -94,13 +94,13 @@ async def plans(service: Service, client: httpx.AsyncClient, path: str) -> tuple
     assert len(sent) == 1, [query.query for query in sent]
     connection = await asyncpg.connect(service.ground.database.url)
     await set_codecs(connection)
-    found = []
-    for mode in ("force_custom_plan", "force_generic_plan"):
-        await connection.execute(f"SET plan_cache_mode = {mode}")
-        explained = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {sent[0].query}", *sent[0].args)
-        found.append(json.loads(explained)[0]["Plan"])
+    custom = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {sent[0].query}", *sent[0].args)
+    # EXPLAIN plans for the values that it is given, whatever the mode says; only EXECUTE takes the generic plan.
+    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sent[0].query}")
+    nothing = f"({', '.join(['NULL'] * len(sent[0].args))})" if sent[0].args else ""
+    generic = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE asked{nothing}")
     await connection.close()
-    return found, answer.json().get("next_cursor")
+    return [json.loads(plan)[0]["Plan"] for plan in (custom, generic)], answer.json().get("next_cursor")
 
 
 def assert_in_index_order(plan: dict[str, Any]) -> None:
@@ -179,8 +179,9 @@ async def test_the_summary_is_one_scan_of_what_matches(long_list: tuple[Service,
     column = each.partition("=")[0].replace("started_after", "started_at")
     for plan in found:
         (scan,) = scans_of(plan)
-        # A quarter of the rows is cheaper to find in the whole table than by an index.
-        if each and column != "status":
+        # A quarter of the rows is cheaper to find in the whole table than by an index, and so would be a range of which
+        # nothing is known: one is planned for its values.
+        if each and column != "status" and (column != "started_at" or plan is found[0]):
             assert f"({column} " in conditions(scan), json.dumps(plan, indent=1)
 
 
