@@ -14,6 +14,7 @@ from app.http.service import Service
 from app.invocations.listing import LINEAGE
 from tests.conftest import Make
 from tests.payloads import problem
+from tests.plans import kept_plan
 
 SEED = """
 INSERT INTO invocations (tenant_id, id, version_id, workflow_id, parent_invocation_id, status, started_at, digest)
@@ -90,10 +91,7 @@ async def test_a_lineage_of_any_length_is_read_by_keys(service: Service, client:
     statement: Statement = LINEAGE._statement("depth", "asc", frozenset(given), frozenset(), "start", 64)
     values = {"tenant_id": tenant, "limit": 51, "after_key": None, "after_id_0": None, **given}
     custom = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values))
-    # EXPLAIN plans for the values that it is given, whatever the mode says; only EXECUTE takes the generic plan.
-    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {statement.text}")
-    nothing = ", ".join(["NULL"] * len(statement.parameters))
-    generic = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE asked({nothing})")
+    generic = await kept_plan(connection, statement.text, len(statement.parameters))
     for text in (custom, generic):
         scans = [node for node in nodes(json.loads(text)[0]["Plan"]) if node.get("Relation Name") == "invocations"]
         assert scans

@@ -18,6 +18,7 @@ import pytest
 from app.db.database import set_codecs
 from app.http.service import Service
 from tests.conftest import new_tenant, running, settings_for
+from tests.plans import kept_plan
 
 ROWS = 20_000
 SORTS = ("started_at", "ended_at", "status", "usd_cost", "fitness_score", "accuracy", "duration")
@@ -95,10 +96,7 @@ async def plans(service: Service, client: httpx.AsyncClient, path: str) -> tuple
     connection = await asyncpg.connect(service.ground.database.url)
     await set_codecs(connection)
     custom = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {sent[0].query}", *sent[0].args)
-    # EXPLAIN plans for the values that it is given, whatever the mode says; only EXECUTE takes the generic plan.
-    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sent[0].query}")
-    nothing = f"({', '.join(['NULL'] * len(sent[0].args))})" if sent[0].args else ""
-    generic = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE asked{nothing}")
+    generic = await kept_plan(connection, sent[0].query, len(sent[0].args))
     await connection.close()
     return [json.loads(plan)[0]["Plan"] for plan in (custom, generic)], answer.json().get("next_cursor")
 
