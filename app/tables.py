@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import app.checkpoints.tables
+import app.conversations.tables
 import app.datasets.tables
 import app.db.tables
+import app.deadletters.tables
 import app.evaluations.tables
 import app.events.tables
 import app.evolution.tables
@@ -15,6 +17,8 @@ import app.mcp.tables
 import app.messages.tables
 import app.nodes.tables
 import app.sessions.tables
+import app.stamps.tables
+import app.submissions.tables
 import app.tenants.tables
 import app.versions.tables
 import app.workflows.tables  # noqa: F401

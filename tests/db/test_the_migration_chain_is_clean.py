@@ -25,6 +25,7 @@ STATUSES = {
     "node_invocations": ["running", "completed", "failed"],
     "jobs": ["queued", "running", "completed", "failed", "cancelled"],
     "sessions": ["active", "suspended", "completed", "crashed", "archived"],
+    "submissions": ["queued", "running", "terminalizing", "settled", "joining", "joined"],
     "mcp_versions": ["draft", "in_review", "testflight", "released", "rejected", "yanked"],
 }
 OPEN = {"queued", "running"}
@@ -98,10 +99,39 @@ async def fill(connection: asyncpg.Connection, tenant: str) -> None:
         await connection.execute(
             "INSERT INTO sessions (tenant_id, id, status, digest) VALUES ($1, $2, $2, sha256('x'))", tenant, status
         )
+    await fill_submissions(connection, tenant)
     for status in STATUSES["mcp_versions"]:
         await connection.execute(
             "INSERT INTO mcp_versions (tenant_id, server_id, id, version, status, listed, digest)"
             " VALUES ($1, 's', $2, $2, $2, false, sha256('x'))",
+            tenant, status,
+        )  # fmt: skip
+
+
+async def fill_submissions(connection: asyncpg.Connection, tenant: str) -> None:
+    """A submission of every status, each in the fields that are legal for it."""
+    await connection.execute(
+        "INSERT INTO submission_sessions (tenant_id, session_key, open_count) VALUES ($1, 'k', 5)", tenant
+    )
+    legal = {
+        "queued": "",
+        "running": "is_head = true, attempt_id = 'a', started_at = now()",
+        "terminalizing": "attempt_id = 'a', started_at = now(), settlement_record_id = 'r', settlement_record = '{}',"
+        " settlement_outcome = 'failed'",
+        "settled": "settled_at = now(), outcome = 'failed', error = 'x'",
+        "joining": "joined_into = 'running'",
+        "joined": "joined_into = 'running', input_applied_at = now()",
+    }
+    for status in STATUSES["submissions"]:
+        await connection.execute(
+            "INSERT INTO submissions (tenant_id, id, session_number, kind, agent, instance_id, input, digest,"
+            " canonical_ready_at) SELECT $1, $2, number, 'direct', 'a', 'i', '{}', sha256('x'), now()"
+            " FROM submission_sessions WHERE tenant_id = $1",
+            tenant, status,
+        )  # fmt: skip
+        await connection.execute(
+            f"UPDATE submissions SET status = $2 {', ' if legal[status] else ''}{legal[status]}"
+            " WHERE tenant_id = $1 AND id = $2",
             tenant, status,
         )  # fmt: skip
 

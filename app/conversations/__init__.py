@@ -1,0 +1,1 @@
+"""Conversations: append-only streams with one fenced producer each."""

@@ -1,0 +1,1 @@
+"""Dead letters: work that nobody will try again by itself."""

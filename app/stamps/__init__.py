@@ -1,0 +1,1 @@
+"""Format stamps: which format a client's data has."""

@@ -1,0 +1,1 @@
+"""Submissions: the durable, leased, fenced queue."""
