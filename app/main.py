@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
 import structlog
 
@@ -15,6 +16,9 @@ from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
+from app.bus.hints import EmbeddedHints, Hints
+from app.bus.tolerant import TolerantHints
+from app.bus.watcher import Watched, Watcher
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.costs.routes import routes as cost_routes
 from app.datasets import store as datasets
@@ -88,6 +92,8 @@ SUBJECTS = (
     Subject("evolution_run", "evolution_runs", ()),
     Subject("generation", "generations", ()),
 )
+# What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
+WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {}
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 
@@ -150,19 +156,33 @@ async def flush(send_the_rest: Callable[[], None]) -> None:
         await asyncio.wait_for(asyncio.to_thread(send_the_rest), 1)
 
 
-def parts_of(settings: Settings) -> Parts:
+def hints_of(settings: Settings, metrics: Metrics) -> Hints:
+    """How processes tell each other what moved; without NATS each tells only itself."""
+    if settings.nats.url is None:
+        return EmbeddedHints()
+    # Imported only where it is used: its client weighs as much as the service itself.
+    from app.bus.nats import NatsHints  # noqa: PLC0415
+
+    url, prefix = settings.nats.url.get_secret_value(), settings.nats.subject_prefix
+    dropped = metrics.hints_dropped.inc
+    return TolerantHints(lambda: NatsHints(url, prefix, dropped), metrics.hints_degraded.set, dropped)
+
+
+def parts_of(settings: Settings, hints: Hints) -> Parts:
     """The servers that the service stands on; one that no setting names is embedded."""
-    others: dict[str, Part | None] = {"redis": None, "nats": None}
-    # Imported only where they are used: their clients weigh as much as the service itself.
+    nats = hints if isinstance(hints, TolerantHints) else None
+    others: dict[str, Part | None] = {"redis": None, "nats": nats}
     if settings.redis.url is not None:
         from app.cache.redis import RedisCache  # noqa: PLC0415
 
         others["redis"] = RedisCache(settings.redis.url.get_secret_value())
-    if settings.nats.url is not None:
-        from app.bus.nats import NatsBus  # noqa: PLC0415
-
-        others["nats"] = NatsBus(settings.nats.url.get_secret_value())
     return Parts(Probe(settings.database), others)
+
+
+def watcher_of(settings: Settings, database: Database) -> Watcher:
+    """Waits for what others write, for every reader of this process."""
+    kinds = {kind: partial(moved, database) for kind, moved in WATCHED.items()}
+    return Watcher(kinds, settings.http.live_look_seconds)
 
 
 def endpoints() -> list[Endpoint]:
@@ -225,14 +245,21 @@ def create_app(settings: Settings | None = None) -> Service:
         async with AsyncExitStack() as stack:
             database = await opened(chosen)
             stack.push_async_callback(database.close)
-            parts = parts_of(chosen)
-            stack.push_async_callback(parts.close)
             keys, metrics = Keys(database, chosen.auth), Metrics()
             stack.callback(metrics.close)
+            hints, watcher = hints_of(chosen, metrics), watcher_of(chosen, database)
+            parts = parts_of(chosen, hints)
+            stack.push_async_callback(parts.close)
+            stack.push_async_callback(watcher.close)
+            hints.listen(watcher.heard)
+            stack.push_async_callback(hints.close)
+            await hints.open()
             drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
             stack.callback(drawing.close)
             stack.callback(comparing.close)
-            service.ground = Ground(database, chosen.http, metrics, service.paths, parts, drawing, comparing)
+            service.ground = Ground(
+                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, watcher
+            )
             service.authenticator = keys
             traced = tracer_for(chosen.tracing)
             if traced is not None:

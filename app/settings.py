@@ -75,6 +75,11 @@ class NatsSettings(Group):
     url: SecretStr | None = Field(
         None, description="NATS with JetStream. Empty: nothing is told outside of the process."
     )
+    subject_prefix: str = Field(
+        "cairn",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="First word of every subject; another one for each Cairn that shares a NATS.",
+    )
 
 
 class HttpSettings(Group):
@@ -92,6 +97,9 @@ class HttpSettings(Group):
     receive_seconds: float = Field(30, gt=0, le=600, description="Longest silence while a body arrives; then 408.")
     grace_seconds: int = Field(20, ge=1, le=600, description="Time that running requests get at shutdown.")
     keep_alive_seconds: int = Field(75, ge=1, le=3600, description="Idle time of a kept connection.")
+    live_look_seconds: float = Field(
+        1.0, gt=0, le=60, description="How often one statement looks for what all waiting readers wait for."
+    )
     access_log: bool = Field(False, description="One log line for each request, besides failures and slow ones.")
     slow_request_seconds: float = Field(1.0, gt=0, le=600, description="Requests that take longer are logged.")
 

@@ -189,7 +189,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
     inner = Call(scope, _nothing)
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
     inner.raw_body = operation.sent(endpoint)
-    inner.writer, inner.reader = call.writer, call.reader
+    inner.writer, inner.reader, inner.moved = call.writer, call.reader, call.moved
     return endpoint, values, inner
 
 

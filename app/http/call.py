@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 
+from app.bus.hints import Hints, Key
+from app.bus.watcher import Watcher
 from app.db.database import Database, KeyClaim, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
@@ -38,6 +40,8 @@ class Ground:
     parts: Parts
     drawing: Turns
     comparing: Turns
+    hints: Hints
+    watcher: Watcher
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Call(Request):
         """The path as it was sent, still percent-encoded."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
         return raw.decode("latin-1").partition("?")[0]
+
+    @cached_property
+    def moved(self) -> list[Key]:
+        """What this call has moved: a handler adds to it, and after the commit it is told to whoever waits for it."""
+        return []
 
     @cached_property
     def claim(self) -> KeyClaim | None:

@@ -139,6 +139,8 @@ class Endpoint(APIRoute):
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""
         answer = await self._carry_out(call, path_values)
+        if "moved" in call.__dict__:
+            call.ground.hints.publish(*dict.fromkeys(call.moved))
         if not isinstance(answer, Answer):
             return answer
         if self.replayed is not None and idempotency.REPLAYED in answer.headers:

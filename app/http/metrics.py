@@ -33,6 +33,13 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self.job_runs = Counter("cairn_background_runs", "Background runs.", ("job", "outcome"), registry=self.registry)
+        self.hints_degraded = Gauge(
+            "cairn_hints_degraded", "Processes that are told nothing by others, and look by themselves.",
+            registry=self.registry, multiprocess_mode="livesum",
+        )  # fmt: skip
+        self.hints_dropped = Counter(
+            "cairn_hints_dropped", "Hints that other processes were not told.", registry=self.registry
+        )
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
