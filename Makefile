@@ -40,7 +40,7 @@ awk -v tty=$$tty -v total=$$total \
 @$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
 endef
 
-.PHONY: help run test check lint format types imports bench openapi pictures env lock clean FORCE
+.PHONY: help run test flue check lint format types imports bench openapi pictures env lock clean FORCE
 
 help: ## Show this list
 	@echo "Usage: make TARGET"
@@ -53,18 +53,24 @@ run: .venv/installed ## Start Cairn with its own PostgreSQL, NATS and Valkey (op
 test: .venv/installed-dev ## Run the whole test suite and report branch coverage (options: TESTS="tests/shape -x")
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(TESTS)
 
+flue: .venv/installed-dev ## Run Flue's own suites and the adapter's tests against the service (also part of `make test`)
+	$(BIN)/python -m pytest -s tests/flue
+
 check: lint types imports test ## Everything that must be green: lint, types, imports, tests
 
 lint: .venv/installed-dev ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	adapters/flue/run lint
 
 format: .venv/installed-dev ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	adapters/flue/run format
 
 types: .venv/installed-dev ## Check the types
 	$(BIN)/mypy
+	adapters/flue/run types
 
 imports: .venv/installed-dev ## Check that every import points down the layers
 	$(BIN)/lint-imports

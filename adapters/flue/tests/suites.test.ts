@@ -1,0 +1,3 @@
+import { defineFluesSuites } from "./suites.ts";
+
+defineFluesSuites("Cairn", () => fetch);
