@@ -2,6 +2,7 @@
 
 from app.client.clients import AsyncBatch, AsyncCairn, Batch, Cairn
 from app.client.errors import (
+    AttachmentIntegrityError,
     CairnError,
     ConflictError,
     CursorExpiredError,
@@ -14,6 +15,8 @@ from app.client.errors import (
     PreconditionFailedError,
     RateLimitedError,
     StaleAttemptError,
+    StaleProducerError,
+    StreamReplacedError,
     UnauthenticatedError,
     UnavailableError,
     UnreachableError,
@@ -22,11 +25,13 @@ from app.client.errors import (
     WorkflowNotFoundError,
 )
 from app.client.exact import Json
+from app.client.held import HeldSubmission, Requeue
 from app.client.retry import Retry
 
 __all__ = [
     "AsyncBatch",
     "AsyncCairn",
+    "AttachmentIntegrityError",
     "Batch",
     "Cairn",
     "CairnError",
@@ -34,6 +39,7 @@ __all__ = [
     "CursorExpiredError",
     "DatasetRecordNotFoundError",
     "ForbiddenError",
+    "HeldSubmission",
     "InvalidInputError",
     "Json",
     "NodeVersionMissingError",
@@ -41,8 +47,11 @@ __all__ = [
     "PersistenceError",
     "PreconditionFailedError",
     "RateLimitedError",
+    "Requeue",
     "Retry",
     "StaleAttemptError",
+    "StaleProducerError",
+    "StreamReplacedError",
     "UnauthenticatedError",
     "UnavailableError",
     "UnreachableError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Generic, TypeVar
 
-from app.client.call import Call, Page, path
+from app.client.call import JSON, Call, Page, path
 from app.client.exact import Json, dump, elements, members
 from app.client.record import Record
 from app.client.reply import Reply
@@ -40,7 +40,9 @@ class Recorder:
         self._pending: list[Pending[Any]] = []
 
     def perform(self, call: Call[T]) -> Pending[T]:
-        """Add one operation."""
+        """Add one operation. Raises `ValueError` for raw bytes, which a batch cannot carry."""
+        if call.content_type != JSON:
+            raise ValueError(f"{call.method} {call.path} sends raw bytes, which a batch cannot carry")
         pending = Pending(call)
         self._calls.append(call)
         self._pending.append(pending)

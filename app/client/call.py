@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -17,12 +17,17 @@ from app.client.reply import Reply
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
+JSON: Final = "application/json"
 READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request not yet sent. `read` turns a 2xx answer into the result; statuses in `also` are no errors either."""
+    """A request not yet sent. `read` turns a 2xx answer into the result; statuses in `also` are no errors either.
+
+    The answer may take `wait_seconds` longer than others. A write that is `repeatable` has its effect once by itself,
+    so it carries no Idempotency-Key.
+    """
 
     method: str
     path: str
@@ -31,6 +36,9 @@ class Call(Generic[T]):
     body: bytes | None = None
     also: frozenset[int] = frozenset()
     cursor_name: str = "cursor"
+    wait_seconds: float = 0
+    repeatable: bool = False
+    content_type: str = JSON
 
     @property
     def target(self) -> str:
@@ -116,9 +124,17 @@ def page_of(kind: type[R]) -> Callable[[Reply], Page[R]]:
     return read
 
 
-def items_of(kind: type[R]) -> Callable[[Reply], Sequence[R]]:
+class Items(list[R]):
+    """All items of an answer, and the answer itself."""
+
+    def __init__(self, items: Iterable[R], reply: Reply) -> None:
+        super().__init__(items)
+        self.reply = reply
+
+
+def items_of(kind: type[R]) -> Callable[[Reply], Items[R]]:
     """Read an answer that is all items of a many-at-once write."""
-    return lambda reply: [kind(element) for element in elements(members(reply.body)["items"])]
+    return lambda reply: Items([kind(element) for element in elements(members(reply.body)["items"])], reply)
 
 
 def exact(reply: Reply) -> Json:

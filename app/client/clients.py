@@ -4,65 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
-from typing import Generic, Self, TypeVar, Unpack
+from typing import Self, Unpack
 from urllib.parse import quote
 
 import httpx
 
 from app.client.batch import Recorder
-from app.client.costs import CostReports
-from app.client.datasets import DatasetRecords, Datasets, Evaluators
-from app.client.evolution import EvolutionRuns, Generations
-from app.client.invocations import Invocations, Messages, NodeInvocations
-from app.client.maintenance import Maintenance
-from app.client.mcp import McpServers, McpTools, McpVersions
-from app.client.mcp_configs import McpConfigs
-from app.client.operations import ApiKeys, Event, EventFilter, Events, Jobs, Service, Tenants
+from app.client.held import HeldSubmission
+from app.client.operations import Event, EventFilter
 from app.client.retry import Retry
-from app.client.sessions import Checkpoints, Sessions
-from app.client.transport import AsyncTransport, Manner, SyncTransport
-from app.client.workflows import Nodes, Versions, Workflows
+from app.client.surface import AsyncSurface, Surface, SyncSurface
+from app.client.transport import AsyncTransport, FencedTransport, Manner, SyncTransport
+from app.client.work import Worker, WorkFields, WorkOptions
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_SECONDS = 30.0
 
-M = TypeVar("M")
 
-
-class Surface(Generic[M]):
-    """Every group of calls, in one mode."""
-
-    def __init__(self, mode: M) -> None:
-        self._mode = mode
-        self.service: Service[M] = Service(mode)
-        self.tenants: Tenants[M] = Tenants(mode)
-        self.api_keys: ApiKeys[M] = ApiKeys(mode)
-        self.jobs: Jobs[M] = Jobs(mode)
-        self.events: Events[M] = Events(mode)
-        self.workflows: Workflows[M] = Workflows(mode)
-        self.versions: Versions[M] = Versions(mode)
-        self.nodes: Nodes[M] = Nodes(mode)
-        self.invocations: Invocations[M] = Invocations(mode)
-        self.node_invocations: NodeInvocations[M] = NodeInvocations(mode)
-        self.messages: Messages[M] = Messages(mode)
-        self.sessions: Sessions[M] = Sessions(mode)
-        self.checkpoints: Checkpoints[M] = Checkpoints(mode)
-        self.datasets: Datasets[M] = Datasets(mode)
-        self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
-        self.evaluators: Evaluators[M] = Evaluators(mode)
-        self.costs: CostReports[M] = CostReports(mode)
-        self.evolution_runs: EvolutionRuns[M] = EvolutionRuns(mode)
-        self.generations: Generations[M] = Generations(mode)
-        self.mcp_servers: McpServers[M] = McpServers(mode)
-        self.mcp_versions: McpVersions[M] = McpVersions(mode)
-        self.mcp_tools: McpTools[M] = McpTools(mode)
-        self.mcp_configs: McpConfigs[M] = McpConfigs(mode)
-        self.maintenance: Maintenance[M] = Maintenance(mode)
-
-
-class Cairn(Surface[SyncTransport]):
+class Cairn(SyncSurface):
     """The client for ordinary code. Use it as a context manager, or call `close`.
 
     `tenant` names the tenant that an operator's key acts for; a tenant's own key needs none. `attempt` is
@@ -93,7 +56,7 @@ class Cairn(Surface[SyncTransport]):
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
         more = _headers(None, tenant, attempt, idempotency_key, if_match)
         other = Cairn.__new__(Cairn)
-        Surface.__init__(other, SyncTransport(self._mode.http, self._mode.manner.with_headers(more)))
+        SyncSurface.__init__(other, self._mode.in_manner(self._mode.manner.with_headers(more)))
         return other
 
     def batch(self) -> Batch:
@@ -130,7 +93,7 @@ class Cairn(Surface[SyncTransport]):
         self.close()
 
 
-class AsyncCairn(Surface[AsyncTransport]):
+class AsyncCairn(AsyncSurface):
     """The client for the event loop: the same calls as `Cairn`, awaited. Use it as an async context manager."""
 
     def __init__(
@@ -156,9 +119,36 @@ class AsyncCairn(Surface[AsyncTransport]):
     ) -> AsyncCairn:
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
         more = _headers(None, tenant, attempt, idempotency_key, if_match)
-        other = AsyncCairn.__new__(AsyncCairn)
-        Surface.__init__(other, AsyncTransport(self._mode.http, self._mode.manner.with_headers(more)))
-        return other
+        return _on(self._mode.in_manner(self._mode.manner.with_headers(more)))
+
+    def trying_again(self, retry: Retry) -> AsyncCairn:
+        """This client with another rule for trying again, on the same connections."""
+        return _on(self._mode.in_manner(replace(self._mode.manner, retry=retry)))
+
+    def under(self, attempt: tuple[str, str], check: Callable[[], None]) -> AsyncCairn:
+        """This client writing for an attempt; `check` is called before each try of a write, and may refuse it."""
+        manner = self._mode.manner.with_headers(_headers(None, None, attempt))
+        return _on(FencedTransport(self._mode.http, manner, check))
+
+    def work(self, **options: Unpack[WorkFields]) -> AsyncGenerator[HeldSubmission, None]:
+        """Submissions to work on, until a signal drains the worker: `async with submission:` does the work and settles.
+
+        See `WorkFields` for what may be said, and `HeldSubmission` for what settles when.
+        """
+        return Worker(self, WorkOptions(**options)).submissions()
+
+    async def run_worker(
+        self, handler: Callable[[HeldSubmission], Awaitable[None]], **options: Unpack[WorkFields]
+    ) -> None:
+        """Run a handler for each submission, as many at once as `concurrency`, until a signal drains the worker."""
+
+        async def handle(submission: HeldSubmission) -> None:
+            async with submission:
+                await handler(submission)
+
+        async with asyncio.TaskGroup() as tasks, aclosing(self.work(**options)) as submissions:
+            async for submission in submissions:
+                tasks.create_task(handle(submission))
 
     def batch(self) -> AsyncBatch:
         """Operations to gather and then `send` in one transaction."""
@@ -217,6 +207,12 @@ class AsyncBatch(Surface[Recorder]):
     async def send(self) -> None:
         """Do everything or nothing; a refusal raises with the failed operation's place in `facts["index"]`."""
         await self._transport.perform(self._mode.call())
+
+
+def _on(mode: AsyncTransport) -> AsyncCairn:
+    other = AsyncCairn.__new__(AsyncCairn)
+    AsyncSurface.__init__(other, mode)
+    return other
 
 
 def _headers(

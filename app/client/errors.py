@@ -101,6 +101,18 @@ class StaleAttemptError(ConflictError):
     """Another attempt owns the submission that this write was made for."""
 
 
+class StaleProducerError(ConflictError):
+    """Another producer, or a later claim, writes this conversation."""
+
+
+class StreamReplacedError(PersistenceError):
+    """The conversation that was followed is gone, and another one is at its path (410)."""
+
+
+class AttachmentIntegrityError(PersistenceError):
+    """The bytes of an attachment are not those that its size and digest promise."""
+
+
 class CursorExpiredError(PersistenceError):
     """Events after this cursor are no longer all kept (410); `facts` names the earliest cursor that works."""
 
@@ -120,6 +132,9 @@ _BY_CODE: dict[str, type[PersistenceError]] = {
     "dataset_record_not_found": DatasetRecordNotFoundError,
     "invalid_input": InvalidInputError,
     "stale_attempt": StaleAttemptError,
+    "stale_producer": StaleProducerError,
+    "stream_replaced": StreamReplacedError,
+    "attachment_integrity": AttachmentIntegrityError,
 }
 _BY_STATUS: dict[int, type[PersistenceError]] = {
     400: InvalidInputError,

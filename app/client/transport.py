@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -34,11 +35,11 @@ class Manner:
         return replace(self, headers={**self.headers, **headers})
 
     def headers_of(self, call: Call[T]) -> dict[str, str]:
-        """A call's headers. A write without an Idempotency-Key gets one here, once, for all its tries."""
+        """A call's headers. A write that needs an Idempotency-Key and has none gets one here, once, for all tries."""
         headers = {"Accept": "application/json", **self.headers}
         if call.body is not None:
-            headers["Content-Type"] = "application/json"
-        if call.method not in READS:
+            headers["Content-Type"] = call.content_type
+        if call.method not in READS and not call.repeatable:
             headers.setdefault("Idempotency-Key", uuid.uuid4().hex)
         return headers
 
@@ -50,18 +51,40 @@ class SyncTransport:
         self.http = http
         self.manner = manner
 
+    def in_manner(self, manner: Manner) -> SyncTransport:
+        """The same connections, used in another manner."""
+        return SyncTransport(self.http, manner)
+
     def perform(self, call: Call[T]) -> T:
         """Send, try again as the manner allows, and return the result or raise."""
         request = self.http.build_request(
-            call.method, call.target, content=call.body, headers=self.manner.headers_of(call)
+            call.method,
+            call.target,
+            content=call.body,
+            headers=self.manner.headers_of(call),
+            timeout=_timeout(self.http.timeout, call.wait_seconds),
         )
         for attempt in itertools.count(1):
             outcome = self._send(request)
             pause = self.manner.retry.pause_seconds(attempt, outcome)
             if pause is None:
-                return _conclude(call, outcome)
+                return conclude(call, outcome)
             time.sleep(pause)
         raise AssertionError("a retry is bounded")
+
+    @contextmanager
+    def opened(
+        self, call: Call[T], headers: Mapping[str, str], content: Iterable[bytes] | None = None
+    ) -> Iterator[httpx.Response]:
+        """Send once, with a body that is read while it goes, and give the answer while it still comes."""
+        request = self.http.build_request(
+            call.method, call.target, content=content, headers={**self.manner.headers_of(call), **headers}
+        )
+        response = self.http.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            response.close()
 
     def listing(self, call: Call[Page[R]]) -> Listing[R]:
         """The list that begins with a call."""
@@ -82,29 +105,75 @@ class AsyncTransport:
         self.http = http
         self.manner = manner
 
+    def in_manner(self, manner: Manner) -> AsyncTransport:
+        """The same connections, used in another manner."""
+        return AsyncTransport(self.http, manner)
+
     async def perform(self, call: Call[T]) -> T:
         """Send, try again as the manner allows, and return the result or raise."""
         request = self.http.build_request(
-            call.method, call.target, content=call.body, headers=self.manner.headers_of(call)
+            call.method,
+            call.target,
+            content=call.body,
+            headers=self.manner.headers_of(call),
+            timeout=_timeout(self.http.timeout, call.wait_seconds),
         )
         for attempt in itertools.count(1):
             outcome = await self._send(request)
             pause = self.manner.retry.pause_seconds(attempt, outcome)
             if pause is None:
-                return _conclude(call, outcome)
+                return conclude(call, outcome)
             await asyncio.sleep(pause)
         raise AssertionError("a retry is bounded")
+
+    @asynccontextmanager
+    async def opened(
+        self, call: Call[T], headers: Mapping[str, str], content: AsyncIterable[bytes] | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """Send once, with a body that is read while it goes, and give the answer while it still comes."""
+        request = self.http.build_request(
+            call.method,
+            call.target,
+            content=content,
+            headers={**self.manner.headers_of(call), **headers},
+            timeout=_timeout(self.http.timeout, call.wait_seconds),
+        )
+        response = await self._answer(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
 
     def listing(self, call: Call[Page[R]]) -> AsyncListing[R]:
         """The list that begins with a call."""
         return AsyncListing(self, call)
 
+    async def _answer(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        return await self.http.send(request, stream=stream)
+
     async def _send(self, request: httpx.Request) -> Outcome:
         try:
-            response = await self.http.send(request)
+            response = await self._answer(request)
         except httpx.TransportError as error:
             return error
         return Reply(response.status_code, response.headers, response.content)
+
+
+class FencedTransport(AsyncTransport):
+    """Performs calls under an attempt: before each try of a write, `check` raises if the attempt owns no longer."""
+
+    def __init__(self, http: httpx.AsyncClient, manner: Manner, check: Callable[[], None]) -> None:
+        super().__init__(http, manner)
+        self._check = check
+
+    def in_manner(self, manner: Manner) -> FencedTransport:
+        """The same connections and attempt, used in another manner."""
+        return FencedTransport(self.http, manner, self._check)
+
+    async def _answer(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        if request.method not in READS:
+            self._check()
+        return await super()._answer(request, stream=stream)
 
 
 class Listing(Generic[R]):
@@ -155,13 +224,20 @@ class AsyncListing(Generic[R]):
                 yield item
 
 
+def _timeout(usual: httpx.Timeout, wait_seconds: float) -> httpx.Timeout:
+    if not wait_seconds or usual.read is None:
+        return usual
+    return httpx.Timeout(connect=usual.connect, read=usual.read + wait_seconds, write=usual.write, pool=usual.pool)
+
+
 def _next(call: Call[Page[R]], page: Page[R]) -> Call[Page[R]] | None:
     # A feed always has a next cursor; it has ended for now when it has nothing to say.
     is_feed_end = call.cursor_name == "after" and not page.items
     return None if page.next_cursor is None or is_feed_end else call.at_cursor(page.next_cursor)
 
 
-def _conclude(call: Call[T], outcome: Outcome) -> T:
+def conclude(call: Call[T], outcome: Outcome) -> T:
+    """The result of a call whose last try is over, or the error that it is."""
     if isinstance(outcome, Reply):
         return call.result(outcome)
     reason = str(outcome) or type(outcome).__name__

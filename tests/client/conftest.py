@@ -34,7 +34,7 @@ class ScriptedServer:
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     answers: deque[tuple[int, dict[str, str], bytes] | None] = field(default_factory=deque)
-    otherwise: Callable[[Asked], tuple[int, dict[str, str], bytes]] | None = None
+    otherwise: Callable[[Asked], tuple[int, dict[str, str], bytes] | None] | None = None
 
     def will_answer(self, status: int, body: Any = b"", **headers: str) -> None:
         """Queue an answer; a body that is no bytes is dumped as JSON, underscores in header names become dashes."""

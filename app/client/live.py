@@ -1,0 +1,91 @@
+"""Following a conversation: its batches as they come, over a stream of events or by asking again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+
+from app.client.call import Call, nothing, path, query
+from app.client.conversation_models import ConversationBatch
+from app.client.conversations import LIVE_WAIT_SECONDS, Conversations
+from app.client.errors import error_of
+from app.client.event_stream import EventReader
+from app.client.reply import Reply
+from app.client.retry import Outcome
+from app.client.transport import AsyncTransport, SyncTransport, conclude
+
+START = "-1"
+# An empty answer that comes sooner than this was not waited for; we wait instead of asking at once.
+POLL_SECONDS_MIN = 0.5
+BROKEN_OFF = httpx.RemoteProtocolError("the stream of events ended")
+
+
+class SyncConversations(Conversations[SyncTransport]):
+    """Conversations, with a way to follow one."""
+
+    def poll(self, stream: str, *, offset: str = START) -> Iterator[ConversationBatch]:
+        """The batches after an offset as they come, without end; each wait is one request."""
+        while True:
+            asked_at = time.monotonic()
+            page = self.read(stream, offset=offset, live="long-poll")
+            yield from page.batches
+            offset = page.next_offset
+            if not page.batches:
+                time.sleep(_pause(asked_at))
+
+
+class AsyncConversations(Conversations[AsyncTransport]):
+    """Conversations, with two ways to follow one."""
+
+    async def poll(self, stream: str, *, offset: str = START) -> AsyncIterator[ConversationBatch]:
+        """The batches after an offset as they come, without end; each wait is one request."""
+        while True:
+            asked_at = time.monotonic()
+            page = await self.read(stream, offset=offset, live="long-poll")
+            for batch in page.batches:
+                yield batch
+            offset = page.next_offset
+            if not page.batches:
+                await asyncio.sleep(_pause(asked_at))
+
+    async def follow(self, stream: str, *, offset: str | None = None) -> AsyncIterator[ConversationBatch]:
+        """The batches after an offset (from the start unless given) as they come, without end, over one connection.
+
+        A connection that breaks is opened again behind the last batch that came, so none is missed and none comes
+        twice; after as many tries in a row as calls have, it is given up. A stream that was deleted and made anew
+        raises `StreamReplacedError`. Close the iterator (`contextlib.aclosing`) when you leave it early.
+        """
+        last_id: str | None = None
+        failures = 0
+        while True:
+            outcome: Outcome = BROKEN_OFF
+            asked = query({"path": stream, "offset": offset if last_id is None else None})
+            call = Call("GET", path("conversations", "events"), nothing, asked, wait_seconds=LIVE_WAIT_SECONDS)
+            resume = {} if last_id is None else {"Last-Event-ID": last_id}
+            try:
+                async with self._mode.opened(call, {"Accept": "text/event-stream", **resume}) as response:
+                    if response.status_code != httpx.codes.OK:
+                        outcome = Reply(response.status_code, response.headers, await response.aread())
+                    else:
+                        events = EventReader()
+                        async for chunk in response.aiter_bytes():
+                            for event in events.feed(chunk):
+                                if event.name == "error":
+                                    raise error_of(Reply(0, {}, event.data))
+                                last_id, failures = event.id, 0
+                                yield ConversationBatch(event.data)
+            except httpx.TransportError as error:
+                outcome = error
+            failures += 1
+            pause = self._mode.manner.retry.pause_seconds(failures, outcome)
+            if pause is None:
+                conclude(call, outcome)
+                return
+            await asyncio.sleep(pause)
+
+
+def _pause(asked_at: float) -> float:
+    return max(0.0, POLL_SECONDS_MIN - (time.monotonic() - asked_at))

@@ -1,0 +1,85 @@
+"""Every group of calls, gathered for each mode."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from app.client.attachments import AsyncAttachments, Attachments, SyncAttachments
+from app.client.conversations import Conversations
+from app.client.costs import CostReports
+from app.client.datasets import DatasetRecords, Datasets, Evaluators
+from app.client.evolution import EvolutionRuns, Generations
+from app.client.invocations import Invocations, Messages, NodeInvocations
+from app.client.live import AsyncConversations, SyncConversations
+from app.client.maintenance import Maintenance
+from app.client.mcp import McpServers, McpTools, McpVersions
+from app.client.mcp_configs import McpConfigs
+from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
+from app.client.sessions import Checkpoints, Sessions
+from app.client.stamps import DeadLetters, FormatStamps
+from app.client.submissions import AttemptMarkers, Submissions
+from app.client.transport import AsyncTransport, SyncTransport
+from app.client.workflows import Nodes, Versions, Workflows
+
+M = TypeVar("M")
+
+
+class Surface(Generic[M]):
+    """Every group of calls, in one mode."""
+
+    def __init__(self, mode: M) -> None:
+        self._mode = mode
+        self.service: Service[M] = Service(mode)
+        self.tenants: Tenants[M] = Tenants(mode)
+        self.api_keys: ApiKeys[M] = ApiKeys(mode)
+        self.jobs: Jobs[M] = Jobs(mode)
+        self.events: Events[M] = Events(mode)
+        self.workflows: Workflows[M] = Workflows(mode)
+        self.versions: Versions[M] = Versions(mode)
+        self.nodes: Nodes[M] = Nodes(mode)
+        self.invocations: Invocations[M] = Invocations(mode)
+        self.node_invocations: NodeInvocations[M] = NodeInvocations(mode)
+        self.messages: Messages[M] = Messages(mode)
+        self.sessions: Sessions[M] = Sessions(mode)
+        self.checkpoints: Checkpoints[M] = Checkpoints(mode)
+        self.datasets: Datasets[M] = Datasets(mode)
+        self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
+        self.evaluators: Evaluators[M] = Evaluators(mode)
+        self.costs: CostReports[M] = CostReports(mode)
+        self.evolution_runs: EvolutionRuns[M] = EvolutionRuns(mode)
+        self.generations: Generations[M] = Generations(mode)
+        self.mcp_servers: McpServers[M] = McpServers(mode)
+        self.mcp_versions: McpVersions[M] = McpVersions(mode)
+        self.mcp_tools: McpTools[M] = McpTools(mode)
+        self.mcp_configs: McpConfigs[M] = McpConfigs(mode)
+        self.maintenance: Maintenance[M] = Maintenance(mode)
+        self.submissions: Submissions[M] = Submissions(mode)
+        self.attempt_markers: AttemptMarkers[M] = AttemptMarkers(mode)
+        self.conversations: Conversations[M] = Conversations(mode)
+        self.attachments: Attachments[M] = Attachments(mode)
+        self.format_stamps: FormatStamps[M] = FormatStamps(mode)
+        self.dead_letters: DeadLetters[M] = DeadLetters(mode)
+
+
+class SyncSurface(Surface[SyncTransport]):
+    """Every group of calls for ordinary code, with what streams."""
+
+    conversations: SyncConversations
+    attachments: SyncAttachments
+
+    def __init__(self, mode: SyncTransport) -> None:
+        super().__init__(mode)
+        self.conversations = SyncConversations(mode)
+        self.attachments = SyncAttachments(mode)
+
+
+class AsyncSurface(Surface[AsyncTransport]):
+    """Every group of calls for the event loop, with what streams."""
+
+    conversations: AsyncConversations
+    attachments: AsyncAttachments
+
+    def __init__(self, mode: AsyncTransport) -> None:
+        super().__init__(mode)
+        self.conversations = AsyncConversations(mode)
+        self.attachments = AsyncAttachments(mode)
