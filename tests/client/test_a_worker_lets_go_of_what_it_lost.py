@@ -213,10 +213,10 @@ async def test_what_nobody_entered_is_given_back_when_the_loop_is_left(server: S
 
 
 async def test_a_loop_that_enters_nothing_is_told_so(server: ScriptedServer, queue: Queue) -> None:
-    with pytest.raises(RuntimeError, match="async with submission"):
-        async with AsyncCairn(server.url) as cairn, aclosing(cairn.work(**OPTIONS)) as work:
-            async for _ in work:
-                pass
+    async with AsyncCairn(server.url) as cairn, aclosing(cairn.work(**OPTIONS)) as work:
+        await anext(work)
+        with pytest.raises(RuntimeError, match="async with submission"):
+            await anext(work)
     assert queue.verbs() == ["requeue"]
 
 
