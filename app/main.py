@@ -41,6 +41,7 @@ from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
 from app.http.health import routes as health_routes
+from app.http.live import Live
 from app.http.metrics import Metrics
 from app.http.parts import Part, Parts
 from app.http.problem_pages import routes as problem_routes
@@ -185,6 +186,18 @@ def watcher_of(settings: Settings, database: Database) -> Watcher:
     return Watcher(kinds, settings.http.live_look_seconds)
 
 
+def live_of(settings: Settings, watcher: Watcher, metrics: Metrics) -> Live:
+    """What long-polls and event streams wait with."""
+    http = settings.http
+    return Live(
+        watcher,
+        readers_max=http.live_readers_max,
+        heartbeat_seconds=http.live_heartbeat_seconds,
+        stream_seconds=http.live_stream_seconds,
+        counted=metrics.live_readers.track_inprogress,
+    )
+
+
 def endpoints() -> list[Endpoint]:
     """Every operation of the API, in the order in which it is documented."""
     return [
@@ -254,11 +267,12 @@ def create_app(settings: Settings | None = None) -> Service:
             hints.listen(watcher.heard)
             stack.push_async_callback(hints.close)
             await hints.open()
+            live = live_of(chosen, watcher, metrics)
             drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
             stack.callback(drawing.close)
             stack.callback(comparing.close)
             service.ground = Ground(
-                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, watcher
+                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live
             )
             service.authenticator = keys
             traced = tracer_for(chosen.tracing)

@@ -100,6 +100,15 @@ class HttpSettings(Group):
     live_look_seconds: float = Field(
         1.0, gt=0, le=60, description="How often one statement looks for what all waiting readers wait for."
     )
+    live_readers_max: int = Field(
+        1000, ge=1, le=100_000, description="Readers that may wait in one process; beyond that 503."
+    )
+    live_heartbeat_seconds: float = Field(
+        15, gt=0, le=600, description="Longest silence of an event stream; then a comment is sent."
+    )
+    live_stream_seconds: float = Field(
+        900, gt=0, le=86_400, description="Longest life of an event stream; the client then resumes it by its last id."
+    )
     access_log: bool = Field(False, description="One log line for each request, besides failures and slow ones.")
     slow_request_seconds: float = Field(1.0, gt=0, le=600, description="Requests that take longer are logged.")
 

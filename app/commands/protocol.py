@@ -12,6 +12,7 @@ from uvicorn.server import ServerState
 
 from app.errors import AppError, HeadTooLarge, MalformedRequest, RequestTimeout
 from app.http.problems import MEDIA_TYPE, problem
+from app.http.service import Service
 
 # What browsers and proxies send stays far below; the parser itself keeps a target of at most 64 KiB.
 HEAD_BYTES_MAX = 128 * 1024
@@ -44,6 +45,12 @@ class BoundedProtocol(HttpToolsProtocol):
                 return
             self._head_bytes += len(data)
         super().data_received(data)
+
+    def shutdown(self) -> None:
+        """The server begins to stop: it tells each connection, before it waits for their answers."""
+        if isinstance(self.app, Service):
+            self.app.end_waits()
+        super().shutdown()
 
     def on_message_begin(self) -> None:
         """A head begins."""

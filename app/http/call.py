@@ -12,7 +12,6 @@ from urllib.parse import unquote
 from starlette.requests import Request
 
 from app.bus.hints import Hints, Key
-from app.bus.watcher import Watcher
 from app.db.database import Database, KeyClaim, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
@@ -20,6 +19,7 @@ from app.settings import HttpSettings
 from app.turns import Turns
 
 if TYPE_CHECKING:
+    from app.http.live import Live
     from app.http.metrics import Metrics
     from app.http.parts import Parts
     from app.http.router import Router
@@ -41,7 +41,7 @@ class Ground:
     drawing: Turns
     comparing: Turns
     hints: Hints
-    watcher: Watcher
+    live: Live
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class Call(Request):
     writer: Writer
     reader: Reader
     batched: bool = False
+    # How long it waited for what others write; that is not time that the service took.
+    waited_seconds: float = 0.0
 
     @property
     def tenant_id(self) -> str:

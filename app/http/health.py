@@ -161,6 +161,7 @@ async def capabilities(call: Call) -> Answer:
                 "items": settings.items_max,
                 "page_limit_default": settings.page_limit_default,
                 "page_limit": settings.page_limit_max,
+                "live_readers": settings.live_readers_max,
             },
         },
     )

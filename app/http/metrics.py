@@ -33,6 +33,10 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self.job_runs = Counter("cairn_background_runs", "Background runs.", ("job", "outcome"), registry=self.registry)
+        self.live_readers = Gauge(
+            "cairn_live_readers", "Readers that wait for what others write.", registry=self.registry,
+            multiprocess_mode="livesum",
+        )  # fmt: skip
         self.hints_degraded = Gauge(
             "cairn_hints_degraded", "Processes that are told nothing by others, and look by themselves.",
             registry=self.registry, multiprocess_mode="livesum",

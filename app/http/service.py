@@ -49,6 +49,10 @@ class Service(FastAPI):
         self.tracer: trace.Tracer | None = None
         self.rate_limits = RateLimits()
 
+    def end_waits(self) -> None:
+        """Let those go who wait for what others write: the server is about to wait for every open answer."""
+        self.ground.live.end()
+
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, built on first use."""
         return document(self)
@@ -77,7 +81,7 @@ class Service(FastAPI):
         structlog.contextvars.bind_contextvars(request_id=request_id)
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
-        route = "unmatched"
+        route, call = "unmatched", None
         if raw_path in DOCUMENTS and scope["method"] in ("GET", "HEAD"):
             await super().__call__(scope, receive, outlet.send)
             return outlet.status, raw_path
@@ -105,7 +109,8 @@ class Service(FastAPI):
                 await outlet.problem(Unavailable(STOPPED, retry_after_seconds=5), raw_path)
         except Exception as error:
             await self._refuse(error, outlet, scope, raw_path, route)
-        seconds = time.perf_counter() - started
+        # To the head of the answer: a stream lasts as long as its reader wants, and a long-poll waits for others.
+        seconds = (outlet.started_at or time.perf_counter()) - started - (call.waited_seconds if call else 0)
         self.ground.metrics.answered(scope["method"], route, outlet.status, seconds)
         settings = self.ground.settings
         if settings.access_log or seconds > settings.slow_request_seconds:
@@ -154,12 +159,18 @@ class _Outlet:
 
     def __init__(self, send: Send, request_id: str, head: bool) -> None:
         self._send, self.request_id, self._head = send, request_id, head
-        self.started, self.status = False, 500
+        self.started_at: float | None = None
+        self.status = 500
         self.more: dict[str, str] = {}
+
+    @property
+    def started(self) -> bool:
+        """Whether the head of the answer was sent."""
+        return self.started_at is not None
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started, self.status = True, message["status"]
+            self.started_at, self.status = time.perf_counter(), message["status"]
             message["headers"] = [*message.get("headers", []), *self._always()]
         await self._send(message)
 
@@ -189,6 +200,6 @@ class _Outlet:
             headers = [header for header in headers if header[0] != b"content-type"]
         if status not in (204, 304):
             headers.append((b"content-length", b"%d" % len(body or b"")))
-        self.started, self.status = True, status
+        self.started_at, self.status = time.perf_counter(), status
         await self._send({"type": "http.response.start", "status": status, "headers": headers + self._always()})
         await self._send({"type": "http.response.body", "body": b"" if self._head or body is None else body})

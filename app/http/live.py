@@ -1,0 +1,220 @@
+"""Answers that wait for what others write: long-polls and event streams (SSE). Nothing is held while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.bus.hints import Key
+from app.bus.watcher import Wake, Watcher
+from app.errors import AppError, Unavailable
+from app.http.body import Disconnected
+from app.http.call import Call
+from app.http.problems import problem
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Hashable)
+
+MEDIA_TYPE = "text/event-stream"
+# A comment: says that the stream is there, and that the client is.
+HEARTBEAT = b":\n\n"
+# A client that takes nothing for so long is taken for gone.
+STALLED_SECONDS = 60.0
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
+
+
+class LiveReadersFull(Unavailable):
+    """This process has as many waiting readers as it may; try again, or read without waiting."""
+
+    code, title = "live_readers_full", "Too many readers wait already"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream: its data as bytes, the id to resume after it, and its type where it is not `message`."""
+
+    data: bytes
+    id: str | None = None
+    type: str | None = None
+
+    def text(self) -> bytes:
+        """As it is sent: a `data:` line for each line of the data, which a client joins again with line feeds."""
+        head = b"" if self.id is None else b"id: %b\n" % self.id.encode()
+        if self.type is not None:
+            head += b"event: %b\n" % self.type.encode()
+        data = self.data
+        if b"\n" in data or b"\r" in data:
+            data = b"\ndata: ".join(_LINE_ENDS.split(data))
+        return b"%bdata: %b\n\n" % (head, data)
+
+
+def documented() -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says of an event stream: for a route's `responses`."""
+    return {200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}}
+
+
+class Live:
+    """The readers of this process that wait: no more than `readers_max`, and not beyond the end of the process."""
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        *,
+        readers_max: int,
+        heartbeat_seconds: float,
+        stream_seconds: float,
+        counted: Callable[[], AbstractContextManager[Any]],
+    ) -> None:
+        self.watcher, self.readers_max, self.readers = watcher, readers_max, 0
+        self.heartbeat_seconds, self.stream_seconds = heartbeat_seconds, stream_seconds
+        self._counted = counted
+
+    def end(self) -> None:
+        """Let every reader go: streams end at the border of an event, long-polls answer with what they have."""
+        self.watcher.end()
+
+    @asynccontextmanager
+    async def reader(self, call: Call, *keys: Key) -> AsyncIterator[Wake]:
+        """A bell for these keys, which ends when the client goes away. Raises `LiveReadersFull`."""
+        if self.readers >= self.readers_max:
+            raise LiveReadersFull(
+                f"{self.readers_max} readers wait in this process already.",
+                retry_after_seconds=1,
+                readers_max=self.readers_max,
+            )
+        self.readers += 1
+        try:
+            with self._counted(), self.watcher.watch(*keys) as wake:
+                gone = asyncio.create_task(_end_when_gone(call, wake), name="until the client is gone")
+                try:
+                    yield wake
+                finally:
+                    gone.cancel()
+        finally:
+            self.readers -= 1
+
+    async def poll(
+        self,
+        call: Call,
+        keys: Sequence[Key],
+        seconds: float,
+        read: Callable[[Wake], Awaitable[T]],
+        enough: Callable[[T], bool],
+    ) -> T:
+        """A long-poll: what `read` gives once that is `enough`; after so many seconds what it gave last.
+
+        `read` runs at least once, and again when one of the keys has moved; it sets the mark of the bell it is given.
+        It does not run once the client has gone or the process ends. Raises `LiveReadersFull`, and what `read` raises.
+        """
+        if seconds <= 0:
+            return await read(Wake())
+        async with self.reader(call, *keys) as wake:
+            ends_at = time.monotonic() + seconds
+            while True:
+                found = await read(wake)
+                if enough(found):
+                    return found
+                begun = time.monotonic()
+                rung = await wake.wait(ends_at - begun)
+                call.waited_seconds += time.monotonic() - begun
+                if not rung:
+                    return found
+
+    def stream(
+        self, call: Call, key: Key, read: Callable[[P], Awaitable[tuple[Sequence[Event], P]]], position: P
+    ) -> Response:
+        """An event stream of what `read` gives after a position, with the position after that; then of what follows.
+
+        The position is also the mark of the bell. What the first read raises is the answer; what a later one raises
+        is sent as an event of type `problem`, the last of the stream. The stream ends by itself after
+        `stream_seconds`; the client resumes it by the last id, as after any other end.
+        """
+        return _Stream(self, call, key, read, position)
+
+
+async def _end_when_gone(call: Call, wake: Wake) -> None:
+    # What arrives before is the empty body of a request that has none.
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
+    wake.end()
+
+
+class _Stream(Response):
+    """The answer that is a stream; it reads, waits and sends as the server asks for it."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(
+        self,
+        live: Live,
+        call: Call,
+        key: Key,
+        read: Callable[[P], Awaitable[tuple[Sequence[Event], P]]],
+        position: P,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._live, self._call, self._key, self._read, self._position = live, call, key, read, position
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the call receives
+        """Answer. Raises what the first read raises, and `Disconnected` where the client takes nothing any more."""
+        ends_at = time.monotonic() + self._live.stream_seconds
+        async with self._live.reader(self._call, self._key) as wake:
+            events, self._position = await self._read(self._position)
+            wake.mark = self._position
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            if scope["method"] != "HEAD":
+                # Something at once: a proxy that waits for a first byte passes the head on.
+                await _sent(send, HEARTBEAT)
+                while await self._send_all(send, wake, events) and await self._rung(send, wake, ends_at):
+                    try:
+                        events, self._position = await self._read(self._position)
+                    except AppError as refusal:
+                        await _sent(send, self._problem(refusal).text())
+                        break
+                    wake.mark = self._position
+            await send({"type": "http.response.body", "body": b""})
+
+    @staticmethod
+    async def _send_all(send: Send, wake: Wake, events: Sequence[Event]) -> bool:
+        """Send the events; whether to go on. The end waits for the border of one, not for all of them."""
+        for event in events:
+            if wake.ended:
+                return False
+            await _sent(send, event.text())
+        if events:
+            # There may be more than one read gives.
+            wake.ring()
+        return not wake.ended
+
+    async def _rung(self, send: Send, wake: Wake, ends_at: float) -> bool:
+        """Wait for more, with heartbeats; false where the stream ends instead."""
+        while (left := ends_at - time.monotonic()) > 0:
+            if await wake.wait(min(left, self._live.heartbeat_seconds)):
+                return True
+            if wake.ended:
+                return False
+            await _sent(send, HEARTBEAT)
+        return False
+
+    def _problem(self, refusal: AppError) -> Event:
+        request_id = str(structlog.contextvars.get_contextvars().get("request_id", ""))
+        return Event(problem(refusal, self._call.raw_path, request_id), type="problem")
+
+
+async def _sent(send: Send, text: bytes) -> None:
+    """Send, which waits while the client takes nothing. Raises `Disconnected` when that lasts too long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STALLED_SECONDS):
+            await send({"type": "http.response.body", "body": text, "more_body": True})
+            return
+    raise Disconnected
