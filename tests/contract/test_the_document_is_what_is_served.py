@@ -108,7 +108,8 @@ def tried(api: ApiProcess, environment: dict[str, str], folder: Path) -> subproc
 async def test_the_service_keeps_every_promise_of_its_document(
     clone: Callable[[], Awaitable[str]], document: dict[str, Any], tmp_path: Path
 ) -> None:
-    with serving(await clone()) as api:
+    # No stream may outlast the question.
+    with serving(await clone(), http__live_stream_seconds=0.5) as api:
         run = tried(api, await prepared(api), tmp_path)
         assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
         async with httpx.AsyncClient(base_url=api.url) as client:
