@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from app import __version__
+from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
@@ -224,6 +225,7 @@ def endpoints() -> list[Endpoint]:
         *mcp_server_routes,
         *mcp_version_routes,
         *mcp_config_routes,
+        *attachment_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

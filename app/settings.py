@@ -89,6 +89,12 @@ class HttpSettings(Group):
     port: int = Field(8000, ge=0, le=65535, description="The port to listen on; 0 takes a free one.")
     workers: int = Field(1, ge=1, le=64, description="API processes of `cairn serve`.")
     body_bytes_max: int = Field(64 * MIB, ge=1024, le=1024 * MIB, description="Largest JSON body, in bytes.")
+    upload_bytes_max: int = Field(
+        1024 * MIB,
+        ge=1024,
+        le=64 * 1024 * MIB,
+        description="Largest body of raw bytes (an attachment), in bytes.",
+    )
     nesting_max: int = Field(512, ge=8, le=700, description="Deepest JSON nesting of one payload.")
     batch_operations_max: int = Field(1000, ge=1, le=10_000, description="Operations in one batch.")
     items_max: int = Field(1000, ge=1, le=10_000, description="Items in one call that takes several.")

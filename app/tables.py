@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import app.attachments.tables
 import app.checkpoints.tables
+import app.contents.tables
 import app.conversations.tables
 import app.datasets.tables
 import app.db.tables

@@ -176,7 +176,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
     if not any(name == b"submission-attempt" for name, _ in headers) and "submission-attempt" in call.headers:
         headers.append((b"submission-attempt", call.headers["submission-attempt"].encode("latin-1")))
     endpoint, values = call.ground.router.match(operation.method, path)
-    if not endpoint.batchable or endpoint.streams or endpoint.open_to_all:
+    if not endpoint.batchable or endpoint.open_to_all:
         raise InvalidInput(f"Operation {index} cannot run inside a batch.")
     scope = {
         **call.scope,

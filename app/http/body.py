@@ -17,33 +17,42 @@ class Disconnected(Exception):
 async def receive_body(receive: Receive, declared: str | None, settings: HttpSettings) -> bytes:
     """The whole body. Raises `PayloadTooLarge` as soon as that is known, `RequestTimeout` after a long silence."""
     limit = settings.body_bytes_max
-    if declared is not None:
-        if not declared.isdigit():
-            raise MalformedRequest("Content-Length is not a number.")
-        if int(declared) > limit:
-            raise _too_large(limit)
+    check_declared(declared, limit)
     parts: list[bytes] = []
     size = 0
     while True:
-        message = await _next(receive, settings.receive_seconds)
-        if message["type"] == "http.disconnect":
-            raise Disconnected
+        message = await next_part(receive, settings.receive_seconds)
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         if not message.get("more_body", False):
             return part if not parts else b"".join((*parts, part))
         parts.append(part)
 
 
-async def _next(receive: Receive, seconds: float) -> Message:
+def check_declared(declared: str | None, limit: int) -> None:
+    """Refuse a body by its `Content-Length`. Raises `MalformedRequest`, `PayloadTooLarge`."""
+    if declared is None:
+        return
+    if not declared.isdigit():
+        raise MalformedRequest("Content-Length is not a number.")
+    if int(declared) > limit:
+        raise too_large(limit)
+
+
+async def next_part(receive: Receive, seconds: float) -> Message:
+    """What comes next of a body. Raises `RequestTimeout` after so many seconds, `Disconnected` where nobody sends."""
     try:
         async with asyncio.timeout(seconds):
-            return await receive()
+            message = await receive()
     except TimeoutError:
         raise RequestTimeout(f"No part of the body arrived for {seconds:g} s; nothing was stored.") from None
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    return message
 
 
-def _too_large(limit: int) -> PayloadTooLarge:
+def too_large(limit: int) -> PayloadTooLarge:
+    """The refusal of a body over the limit."""
     return PayloadTooLarge(f"The body may have at most {limit} bytes.", limit_bytes=limit)

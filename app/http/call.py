@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from app.http.live import Live
     from app.http.metrics import Metrics
     from app.http.parts import Parts
+    from app.http.received import Received
     from app.http.router import Router
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
@@ -58,6 +59,7 @@ class Call(Request):
     ground: Ground
     caller: Caller
     raw_body: bytes = b""
+    received: Received | None = None
     writer: Writer
     reader: Reader
     batched: bool = False
@@ -96,7 +98,8 @@ class Call(Request):
         if not _KEY(key):
             raise invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
         digest = hashlib.sha256()
-        for part in (self.method.encode(), self.raw_path.encode(), self.scope["query_string"], self.raw_body):
+        body = self.raw_body if self.received is None else self.received.digest
+        for part in (self.method.encode(), self.raw_path.encode(), self.scope["query_string"], body):
             digest.update(len(part).to_bytes(8))
             digest.update(part)
         return KeyClaim(key, digest.digest())

@@ -27,6 +27,7 @@ from app.http.including import Including
 from app.http.openapi import responses_of
 from app.http.problems import rejected
 from app.http.query import read_query, refuse_query
+from app.http.received import Received, receiving
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
@@ -64,16 +65,18 @@ class Endpoint(APIRoute):
         self.scope, self.transactional = scope, transactional
         # A read may be sent as a POST, where what it asks for is too much for a query.
         self.reads = reads or MUTATING.isdisjoint(documented["methods"])
-        self.open_to_all, self.batchable, self.streams, self.errors = open_to_all, batchable, streams, errors
+        self.open_to_all, self.streams, self.errors = open_to_all, streams, errors
         self.run, self.including, self.replayed = endpoint, including, replayed
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
         self.takes_payload = False
+        self.receives = False
         self.body_optional = False
         self.path_names: list[str] = []
         hints = typing.get_type_hints(endpoint, include_extras=True)
         self._read_signature(hints)
+        self.batchable = batchable and not streams and not self.receives
         writes = not MUTATING.isdisjoint(documented["methods"])
         if self.query_model is not None and "cursor" in self.query_model.model_fields:
             errors = (*errors, BadCursor)
@@ -87,6 +90,7 @@ class Endpoint(APIRoute):
     def _read_signature(self, hints: dict[str, Any]) -> None:
         """Path parameters are `str`, the query is a `Query` model, the body a `Body` model, in any order.
 
+        A body of `Received` is taken as raw bytes, up to a limit of its own, which may be many times the memory.
         A body of `One | Many` is read as `Many` where it has a member `items`, else as `One`.
         """
         for name in inspect.signature(self.run).parameters:
@@ -100,6 +104,8 @@ class Endpoint(APIRoute):
                 self.body_optional = not any(info.is_required() for info in bodies[0].model_fields.values())
             elif isinstance(bare, type) and issubclass(bare, Verbatim):
                 self.takes_payload, self._payload_kind, self._body_name = True, bare, name
+            elif bare is Received:
+                self.receives, self._body_name = True, name
             elif bare is str:
                 self.path_names.append(name)
 
@@ -119,6 +125,8 @@ class Endpoint(APIRoute):
             arguments[self._body_name] = await self._body(call)
         elif self.takes_payload:
             arguments[self._body_name] = await self._payload(call)
+        elif self.receives:
+            arguments[self._body_name] = call.received
         elif call.raw_body:
             self._no_body(call)
         if call.fence is not None and not self.reads:
@@ -138,6 +146,8 @@ class Endpoint(APIRoute):
 
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""
+        if self.receives and call.received is None:
+            return await self._serve_received(call, path_values)
         answer = await self._carry_out(call, path_values)
         if "moved" in call.__dict__:
             call.ground.hints.publish(*dict.fromkeys(call.moved))
@@ -149,6 +159,17 @@ class Endpoint(APIRoute):
             job_id = msgspec.json.decode(answer.body, type=_Named).id
             answer = replace(answer, headers={**answer.headers, "Location": f"/v1/jobs/{job_id}"})
         return await self.completed(call, path_values, answer, call.ground.database)
+
+    async def _serve_received(self, call: Call, path_values: list[str]) -> Answer | Response:
+        """Receive the bytes first, while no connection is held; what the head of the request forbids comes before."""
+        call.caller.require(self.scope)
+        if self.query_model is not None:
+            read_query(call.scope["query_string"], self.query_model)
+        settings = call.ground.settings
+        async with receiving(
+            call.receive, call.headers.get("content-length"), settings.upload_bytes_max, settings.receive_seconds
+        ) as call.received:
+            return await self.serve(call, path_values)
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:
         database, claim = call.ground.database, call.claim
@@ -256,6 +277,8 @@ def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
     parameters = []
     for name, parameter in inspect.signature(handler).parameters.items():
         kind = hints[name]
+        if kind is Received:
+            continue
         if isinstance(kind, type) and issubclass(kind, Query):
             kind = Annotated[kind, QueryParameter()]
         elif _bodies(kind) or (isinstance(kind, type) and issubclass(kind, Verbatim)):

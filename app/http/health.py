@@ -156,6 +156,7 @@ async def capabilities(call: Call) -> Answer:
             "parts": {name: state.shown() for name, state in states.items()},
             "limits": {
                 "body_bytes": settings.body_bytes_max,
+                "upload_bytes": settings.upload_bytes_max,
                 "json_nesting": settings.nesting_max,
                 "batch_operations": settings.batch_operations_max,
                 "items": settings.items_max,

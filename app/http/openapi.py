@@ -175,6 +175,11 @@ REQUEST_HEADERS = {
         _request_header("If-None-Match", "ETags: 304 where one of them is still right.", '"1"'),
     )
 }
+RAW_BODY = {
+    "description": "The bytes as they are; up to `limits.upload_bytes` of `GET /v1/capabilities`.",
+    "required": True,
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+}
 MUTATING = frozenset({"post", "put", "patch", "delete"})
 
 
@@ -197,6 +202,8 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
         responses.setdefault("200", {**responses["201"], **replay})
     if route.body_model is not None:
         operation["requestBody"]["required"] = not route.body_optional
+    if route.receives:
+        operation["requestBody"] = RAW_BODY
     if path == "/v1/batch":
         # The first failure of an operation inside is the answer, whatever its status.
         responses["default"] = {**responses["422"], "description": "What the operation at `index` answered."}

@@ -94,7 +94,7 @@ class Service(FastAPI):
             route = endpoint.path
             call = await self._call(endpoint, scope, headers, receive)
             outlet.more = self.rate_limits.take(call.caller)
-            if call.method in MUTATING and not endpoint.streams:
+            if call.method in MUTATING and not endpoint.streams and not endpoint.receives:
                 call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
             answer = await endpoint.serve(call, values)
             if isinstance(answer, Answer):

@@ -5,6 +5,7 @@ Everything that is left out of the run against the service's own document is her
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from typing import Any
@@ -45,6 +46,11 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         (case.query or {}).pop("sort", None)
     if case.operation.label.endswith("/memory"):
         case.body = _without_nul(case.body)
+    if case.operation.label == "PUT /v1/attachments":
+        # What is said of the bytes is what they are.
+        body = case.body if isinstance(case.body, bytes) else str(case.body).encode()
+        case.body = body
+        case.query.update(size=len(body), digest=hashlib.sha256(body).hexdigest())
     if isinstance(case.body, dict):
         for item in (case.body, *(case.body.get("items") or ()), *(case.body.get("nodes") or ())):
             item.update({name: _without_nul(item[name]) for name in SEARCHABLE if name in item})

@@ -5,6 +5,7 @@ A new route needs its line here; the walk over the OpenAPI document fails withou
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ class Line:
     query: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    content: bytes | None = None
 
     @property
     def method(self) -> str:
@@ -42,7 +44,18 @@ class Line:
 
     async def call(self, client: httpx.AsyncClient, ids: dict[str, str]) -> httpx.Response:
         """Make the call."""
-        return await client.request(self.method, self.path(ids), json=self.body, headers=self.headers)
+        return await client.request(
+            self.method, self.path(ids), json=self.body, content=self.content, headers=self.headers
+        )
+
+
+def attached(path: str, name: str, content: bytes) -> str:
+    """The query that puts an attachment; its name and its bytes are the owner's."""
+    digest = hashlib.sha256(content).hexdigest()
+    return (
+        f"?path={path}&id={name}&conversation_id=c&mime_type=text/plain&filename={name}"
+        f"&size={len(content)}&digest={digest}"
+    )
 
 
 SCRIPT = [
@@ -194,6 +207,10 @@ SCRIPT = [
     Line("POST /v1/generations/{generation_id}/complete", "gone", {}, ids={"generation_id": "open"}),
     Line("POST /v1/evolution-runs/{run_id}/complete", "gone", {"status": "failed"}, ids={"run_id": "ending"}),
     Line("POST /v1/evolution-runs/{run_id}/reopen", "gone", ids={"run_id": "ending"}),
+    Line("PUT /v1/attachments", "own", query=attached("own", "made", b"made"), content=b"made"),
+    Line("GET /v1/attachments", "gone", query="?path=p&id=a&conversation_id=c"),
+    Line("GET /v1/attachments/references", "list", query="?path=p&count=exact"),
+    Line("DELETE /v1/attachments", "list", query="?path=unused"),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
     Line("GET /v1/jobs", "list"),
@@ -254,6 +271,10 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/datasets/d/records", {"items": records})
     await made("POST", "/v1/invocations/i/messages", {"id": "wrong", "role": "error", "payload": SECRET})
     await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
+    for path in ("p", "unused"):
+        query = attached(path, "a", SECRET.encode()).replace("filename=a", f"filename={SECRET}")
+        answer = await client.put(f"/v1/attachments{query}", content=SECRET.encode())
+        assert answer.status_code == 201, answer.text
     for run_id in ("run", "ending"):
         await made("POST", "/v1/evolution-runs", {"id": run_id, "goal_text": SECRET, "config": {"of": SECRET}})
     await made("PUT", "/v1/evolution-runs/run/checkpoint", {"of": SECRET})

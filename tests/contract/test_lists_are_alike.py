@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from tests.attachments.uploads import put
 from tests.conftest import Make
 from tests.payloads import problem
 
@@ -33,6 +34,7 @@ LISTS = {
     "mcp versions": "/v1/mcp/servers/w/versions",
     "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
     "mcp configs": "/v1/mcp/configs",
+    "attachments": "/v1/attachments/references",
     "datasets": "/v1/datasets",
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
@@ -65,6 +67,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.invocation(id=name, version_id="v")
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
+        assert (await put(client, b"x", id=name)).status_code == 201
         await make.created("/v1/invocations/inv/checkpoints", state=name)
         await make.created("/v1/mcp/servers", id=name, publisher_id="p", slug=name, display_name="n")
         version = "v" if name == "w" else name

@@ -1,0 +1,1 @@
+"""Attachments: immutable bytes under the path of a conversation."""

@@ -1,0 +1,89 @@
+"""Attachments, as query parameters and JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from app.http.fields import Count, Query
+from app.http.paging import ListQuery, PageOf
+
+ID_BYTES_MAX, PATH_BYTES_MAX, NAME_BYTES_MAX = 255, 1024, 2048
+
+
+def _within(bytes_max: int) -> AfterValidator:
+    def checked(value: str) -> str:
+        if len(value.encode()) > bytes_max:
+            raise ValueError(f"must be at most {bytes_max} bytes of UTF-8")
+        return value
+
+    return AfterValidator(checked)
+
+
+# In a query any text is an id: no word is a route beside it.
+Path = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX), _within(PATH_BYTES_MAX)]
+Identifier = Annotated[str, Field(min_length=1, max_length=ID_BYTES_MAX), _within(ID_BYTES_MAX)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+PATH = Field(description="The path of the conversation's stream.", examples=["agents/echo/i1"])
+
+
+class AttachmentQuery(Query):
+    """Which attachment."""
+
+    path: Path = PATH
+    id: Identifier = Field(examples=["att_img_1"])
+    conversation_id: Identifier = Field(examples=["conv_1"])
+
+
+class NewAttachment(AttachmentQuery):
+    """Which attachment the bytes are, and what they must be."""
+
+    mime_type: Identifier = Field(examples=["text/plain"])
+    size: Count = Field(description="How many bytes there are.", examples=[5])
+    digest: Digest = Field(
+        description="SHA-256 of the bytes, in lowercase hexadecimal digits.",
+        examples=["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"],
+    )
+    filename: Annotated[str, Field(max_length=NAME_BYTES_MAX), _within(NAME_BYTES_MAX)] | None = Field(
+        None, description="What a download is called; not compared.", examples=["hello.txt"]
+    )
+
+
+class PathQuery(Query):
+    """Which path."""
+
+    path: Path = PATH
+
+
+class AttachmentList(ListQuery):
+    """Filters of the list of attachments."""
+
+    path: Path | None = None
+    conversation_id: str | None = None
+    digest: str | None = None
+    sort: Literal["created_at"] | None = None
+
+
+class Attachment(BaseModel):
+    """What the bytes are: an attachment's reference."""
+
+    path: str
+    id: str
+    conversation_id: str
+    mime_type: str
+    size: int
+    digest: str
+    filename: str | None
+    created_at: datetime
+
+
+class AttachmentPage(PageOf[Attachment]):
+    """A page of attachments, without their bytes."""
+
+
+class Deleted(BaseModel):
+    """How many attachments were deleted."""
+
+    deleted: int

@@ -1,0 +1,1 @@
+"""Contents: bytes of any size, in chunks, behind a number."""

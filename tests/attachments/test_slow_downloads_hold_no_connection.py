@@ -1,0 +1,72 @@
+"""B16: with a pool of two, six downloads that nobody reads on, and a seventh request that is answered at once."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import gather
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import asyncpg
+import httpx
+
+from tests.api_process import serving
+from tests.attachments.uploads import MIB, put, reference, sample
+from tests.conftest import ADMIN_KEY
+from tests.waiting import eventually
+
+HEADERS = {"authorization": f"Bearer {ADMIN_KEY}", "x-tenant-id": "acme"}
+SIZE = 48 * MIB
+DOWNLOADS = 6
+POOL = 2
+
+
+async def test_b16_slow_downloads_and_slow_uploads_hold_no_connection(clone: Callable[[], Awaitable[str]]) -> None:
+    url = await clone()
+    content = sample(SIZE)
+    connection = await asyncpg.connect(url)
+    with serving(url, database__pool_min=0, database__pool_max=POOL, database__acquire_seconds=1) as process:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(base_url=process.url, headers=HEADERS, timeout=60)
+            )
+            del client.headers["x-tenant-id"]
+            assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+            client.headers["x-tenant-id"] = "acme"
+            assert (await put(client, content)).status_code == 201
+            query = {name: reference(content)[name] for name in ("path", "id", "conversation_id")}
+            started = [
+                await stack.enter_async_context(client.stream("GET", "/v1/attachments", params=query))
+                for _ in range(DOWNLOADS)
+            ]
+            assert [answer.status_code for answer in started] == [200] * DOWNLOADS
+            go_on = asyncio.Event()
+
+            async def slowly() -> object:
+                yield content[: 2 * MIB]
+                await go_on.wait()
+                yield content[2 * MIB :]
+
+            slow = [
+                asyncio.create_task(
+                    client.put("/v1/attachments", params=reference(content, id=f"slow{number}"), content=slowly())
+                )
+                for number in range(3)
+            ]
+
+            async def idle() -> bool:
+                busy: int = await connection.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cairn' AND state <> 'idle'"
+                    " AND datname = current_database()"
+                )
+                return busy == 0
+
+            await eventually(idle, "a pool at rest while six clients read slowly")
+            answers = await gather(*(client.get("/v1/workflows") for _ in range(8)))
+            assert {answer.status_code for answer in answers} == {200}
+            assert await idle()
+            go_on.set()
+            assert [answer.status_code for answer in await gather(*slow)] == [201] * 3
+            for answer in started:
+                assert await answer.aread() == content
+    await connection.close()
