@@ -127,7 +127,7 @@ class SyncAttachments(Attachments[SyncTransport]):
             try:
                 with self._mode.opened(call, _range(start, end)) as response:
                     if response.is_success:
-                        for piece in response.iter_bytes(CHUNK_BYTES):
+                        for piece in response.iter_raw():
                             start, failures = start + len(piece), 0
                             yield piece
                         return
@@ -190,7 +190,7 @@ class AsyncAttachments(Attachments[AsyncTransport]):
             try:
                 async with self._mode.opened(call, _range(start, end)) as response:
                     if response.is_success:
-                        async for piece in response.aiter_bytes(CHUNK_BYTES):
+                        async for piece in response.aiter_raw():
                             start, failures = start + len(piece), 0
                             yield piece
                         return

@@ -29,7 +29,10 @@ class Asked:
 
 @dataclass
 class ScriptedServer:
-    """Answers requests from a queue of `(status, headers, body)`; a None hangs up without an answer."""
+    """Answers requests from a queue of `(status, headers, body)`; a None hangs up without an answer.
+
+    An answer with the header `X-Cut` ends after so many bytes of its body.
+    """
 
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
@@ -82,7 +85,10 @@ def server() -> Iterator[ScriptedServer]:
                 self.send_header(name, text)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            if self.command != "HEAD":
+            if "X-Cut" in more:
+                self.wfile.write(content[: int(more["X-Cut"])])
+                self.close_connection = True
+            elif self.command != "HEAD":
                 self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:

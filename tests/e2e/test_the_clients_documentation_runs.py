@@ -12,7 +12,8 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 
 
 def test_the_examples_run(served: Served, cairn: Cairn) -> None:
-    story, _lists, batch, registry, cleanup = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    story, _lists, batch, registry, cleanup, _queue = blocks
     assert 'Cairn("http://127.0.0.1:8000", key="cairn_…")' in story
     exec(story.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key), {})
     version = cairn.versions.latest("wf_triage", include=["dsl"])
