@@ -21,6 +21,7 @@ from app.bus.hints import EmbeddedHints, Hints
 from app.bus.tolerant import TolerantHints
 from app.bus.watcher import Watched, Watcher
 from app.checkpoints.routes import routes as checkpoint_routes
+from app.conversations.routes import routes as conversation_routes
 from app.costs.routes import routes as cost_routes
 from app.datasets import store as datasets
 from app.datasets.evaluator_routes import routes as evaluator_routes
@@ -93,6 +94,7 @@ SUBJECTS = (
     Subject("evaluation", "evaluations", (), parent="invocation_id"),
     Subject("evolution_run", "evolution_runs", ()),
     Subject("generation", "generations", ()),
+    Subject("conversation", "conversation_streams", ()),
 )
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {}
@@ -219,6 +221,7 @@ def endpoints() -> list[Endpoint]:
         *maintenance_routes,
         *session_routes,
         *checkpoint_routes,
+        *conversation_routes,
         *evolution_routes,
         *generation_routes,
         *evolution_read_routes,

@@ -1,1 +1,1 @@
-"""Conversations: append-only streams with one fenced producer each."""
+"""Conversations: append-only streams of records, each with one producer at a time."""

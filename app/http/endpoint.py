@@ -56,6 +56,7 @@ class Endpoint(APIRoute):
         batchable: bool = True,
         streams: bool = False,
         reads: bool = False,
+        fences_itself: bool = False,
         including: Including | None = None,
         replayed: Replayed | None = None,
         errors: tuple[type[AppError], ...] = (),
@@ -67,6 +68,8 @@ class Endpoint(APIRoute):
         self.reads = reads or MUTATING.isdisjoint(documented["methods"])
         self.open_to_all, self.streams, self.errors = open_to_all, streams, errors
         self.run, self.including, self.replayed = endpoint, including, replayed
+        # An append names its attempt in its body and holds it itself.
+        self.fences_itself = fences_itself
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
@@ -129,7 +132,7 @@ class Endpoint(APIRoute):
             arguments[self._body_name] = call.received
         elif call.raw_body:
             self._no_body(call)
-        if call.fence is not None and not self.reads:
+        if call.fence is not None and not (self.reads or self.fences_itself):
             await idempotency.check_fence(call)
         return await self.run(call, **arguments)
 

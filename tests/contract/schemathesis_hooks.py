@@ -12,8 +12,8 @@ from typing import Any
 
 import schemathesis
 
-# Cursors are handed out by the service; any other text is 400 by design.
-HANDED_OUT = ("cursor", "after")
+# Cursors and offsets are handed out by the service; any other text is 400 by design.
+HANDED_OUT = ("cursor", "after", "offset", "before", "at_or_before")
 # `include` names verbatim fields of the resource; which ones is said in words.
 NAMED_IN_WORDS = ("include",)
 # What is filtered on is `jsonb`, which no U+0000 can be in, however deep; JSON Schema cannot say so.
@@ -79,6 +79,8 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label == "PUT /v1/tenants/{tenant_id}/limits":
         # The limit holds for this very run.
         body.update(requests_per_second=1_000_000, burst=10_000_000)
+    elif "/v1/conversations" in label:
+        _fit_conversation(label, body)
     elif "/v1/mcp/" in label:
         _fit_registry(label, body)
     elif label == "PATCH /v1/sessions/{session_id}":
@@ -101,6 +103,18 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label == "POST /v1/workflows/{workflow_id}/versions":
         # Each operation takes its own number of parents.
         body.update(operation="init", parent1_id=None, parent2_id=None, parents_unknown=False)
+
+
+def _fit_conversation(label: str, body: dict[str, Any]) -> None:
+    """A path belongs to one identity, and only its producer's next batch, or one that it stored, is taken."""
+    if label == "PUT /v1/conversations":
+        body.update(path=uuid.uuid4().hex)
+    elif label.endswith("/acquire"):
+        body.update(path="taken")
+    elif label.endswith("/append"):
+        body.pop("submission", None)
+        body.update(path="conv", producer_id="p", producer_epoch=1, producer_sequence=0, records=[{}],
+                    incarnation=os.environ["CAIRN_TEST_INCARNATION"])  # fmt: skip
 
 
 def _fit_registry(label: str, body: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ A new route needs its line here; the walk over the OpenAPI document fails withou
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,15 @@ import httpx
 # In every text and payload of the owner: it must never be in an answer to anybody else.
 SECRET = "9c41-owner-only"
 COST = "0.7123456789"
+CHECKPOINT = {"offset": "-1", "incarnation": "i", "format_version": 1}
+# What the owner's producer stores next; its incarnation is known once the conversation is there.
+APPEND = {
+    "path": "conv",
+    "producer_id": "p",
+    "producer_epoch": 1,
+    "incarnation": "{incarnation}",
+    "producer_sequence": 2,
+}
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
@@ -45,8 +55,15 @@ class Line:
     async def call(self, client: httpx.AsyncClient, ids: dict[str, str]) -> httpx.Response:
         """Make the call."""
         return await client.request(
-            self.method, self.path(ids), json=self.body, content=self.content, headers=self.headers
+            self.method, self.path(ids), json=self.filled(ids), content=self.content, headers=self.headers
         )
+
+    def filled(self, ids: dict[str, str]) -> Any:
+        """The body, with what only the owner's answers tell: a member `"{name}"` is that id."""
+        if not isinstance(self.body, dict):
+            return self.body
+        named = {name: f"{{{name}}}" for name in ids}
+        return {key: ids[key] if value == named.get(key) else value for key, value in self.body.items()}
 
 
 def attached(path: str, name: str, content: bytes) -> str:
@@ -212,6 +229,15 @@ SCRIPT = [
     Line("GET /v1/attachments/references", "list", query="?path=p&count=exact"),
     Line("DELETE /v1/attachments", "list", query="?path=unused"),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
+    Line("PUT /v1/conversations", "own", {"path": "made", "identity": {"agent_name": "a", "instance_id": "i"}}),
+    Line("GET /v1/conversations", "list", query="?count=exact"),
+    Line("GET /v1/conversations/meta", "gone", query="?path=conv"),
+    Line("GET /v1/conversations/read", "list", query="?path=conv"),
+    Line("POST /v1/conversations/acquire", "gone", {"path": "taken", "producer_id": "p"}),
+    Line("POST /v1/conversations/append", "gone", {**APPEND, "records": [{"of": SECRET}]}),
+    Line("PUT /v1/conversations/checkpoint", "own", {**CHECKPOINT, "data": SECRET}, query="?path=conv"),
+    Line("GET /v1/conversations/checkpoint", "gone", query="?path=conv"),
+    Line("DELETE /v1/conversations", "gone", query="?path=unused"),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
     Line("GET /v1/jobs", "list"),
     Line("GET /v1/jobs/{job_id}", "gone"),
@@ -284,8 +310,10 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/generations/g/complete", {"best_version_id": "v", "stats": {"evaluation_cost": COST}})
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
+    incarnation = await arrange_conversations(made)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
+        "incarnation": incarnation,
         "tenant_id": tenant_id,
         "workflow_id": "w",
         "version_id": "v",
@@ -308,3 +336,16 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "evaluator_id": "d",
         "job_id": job.json()["id"],
     }
+
+
+async def arrange_conversations(made: Callable[..., Awaitable[httpx.Response]]) -> str:
+    """Conversations, one with a batch that JSON writes in one way only; gives its incarnation."""
+    for path in ("conv", "taken", "unused"):
+        identity = {"agent_name": SECRET, "instance_id": SECRET}
+        await made("PUT", "/v1/conversations", {"path": path, "identity": identity})
+    claim = (await made("POST", "/v1/conversations/acquire", {"path": "conv", "producer_id": "p"})).json()
+    append = {**APPEND, "incarnation": claim["incarnation"]}
+    for sequence, records in enumerate(([{}], [{"of": SECRET}])):
+        await made("POST", "/v1/conversations/append", {**append, "producer_sequence": sequence, "records": records})
+    await made("PUT", "/v1/conversations/checkpoint?path=conv", {**CHECKPOINT, "data": SECRET})
+    return str(claim["incarnation"])

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import Make
 from tests.payloads import codes, problem
 
+CHECKPOINT = {"offset": "-1", "incarnation": "i", "format_version": 1, "data": "old"}
 CHANGES = [
     ("PUT", "/v1/workflows/w", {"name": "new"}),
     ("PATCH", "/v1/workflows/w", {"name": "new"}),
@@ -29,6 +30,7 @@ CHANGES = [
     ("PATCH", "/v1/evolution-runs/r", {"notes": "new"}),
     ("PUT", "/v1/evolution-runs/r/checkpoint", [1]),
     ("PATCH", "/v1/generations/g", {"comment": "new"}),
+    ("PUT", "/v1/conversations/checkpoint?path=c", {**CHECKPOINT, "data": "new"}),
     ("PUT", "/v1/generations/g/members", {"items": [{"version_id": "v"}]}),
 ]
 
@@ -49,6 +51,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/evaluators", id="e", name="old")
     await make.created("/v1/evolution-runs", id="r", generation={"id": "g"})
     await client.put("/v1/evolution-runs/r/checkpoint", json=[0])
+    await client.put("/v1/conversations/checkpoint?path=c", json=CHECKPOINT)
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)

@@ -29,6 +29,7 @@ LISTS = {
     "messages": "/v1/invocations/inv/messages",
     "actions": "/v1/invocations/inv/nodes/ni/actions",
     "sessions": "/v1/sessions",
+    "conversations": "/v1/conversations",
     "checkpoints": "/v1/invocations/inv/checkpoints",
     "mcp servers": "/v1/mcp/servers",
     "mcp versions": "/v1/mcp/servers/w/versions",
@@ -68,6 +69,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
+        identity = {"agent_name": "a", "instance_id": name}
+        await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)
         await make.created("/v1/mcp/servers", id=name, publisher_id="p", slug=name, display_name="n")
         version = "v" if name == "w" else name

@@ -16,7 +16,18 @@ from tests.payloads import PAYLOADS, send
 
 BIG = b'"' + "é\\u0000x€".encode() * 2_000_000 + b'"'
 OK = {200, 201}
-MEMBERS = ("dsl", "input", "output", "fitness", "payload", "workflow_input", "ground_truth", "state", "checkpoint")
+MEMBERS = (
+    "dsl",
+    "input",
+    "output",
+    "fitness",
+    "payload",
+    "workflow_input",
+    "ground_truth",
+    "state",
+    "checkpoint",
+    "data",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +72,8 @@ class Record:
             ("POST", "/v1/evolution-runs", b'{"id":"r","generation":{"id":"g"}}'),
             ("POST", "/v1/generations/g/complete", b"{}"),
             ("PUT", "/v1/evolution-runs/r/checkpoint", payload),
+            ("PUT", "/v1/conversations/checkpoint?path=c",
+             b'{"offset":"-1","incarnation":"i","format_version":1, "data" :%b}' % payload),
         ]  # fmt: skip
 
     def reads(self) -> Mapping[str, tuple[str, ...]]:
@@ -86,6 +99,7 @@ class Record:
             f"/v1/dataset-records/{self.version}": ("workflow_input", "ground_truth"),
             "/v1/datasets/ds/records?include=workflow_input,ground_truth": ("workflow_input", "ground_truth"),
             "/v1/evolution-runs/r/generations/last-completed": ("checkpoint",),
+            "/v1/conversations/checkpoint?path=c": ("data",),
         }
 
 
@@ -174,7 +188,7 @@ async def test_every_payload_is_in_the_answer_to_its_write_and_in_the_replay_whe
 ) -> None:
     record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
     members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",),
-               ("state",), ("workflow_input", "ground_truth"), (), (), ()]  # fmt: skip
+               ("state",), ("workflow_input", "ground_truth"), (), (), (), ()]  # fmt: skip
     for place, ((method, path, body), shown) in enumerate(zip(record.writes(payload), members, strict=True)):
         asked = f"{path}?include={','.join(shown)}" if shown else path
         first = await send(client, method, asked, body, **{"idempotency-key": f"k{place}"})

@@ -88,6 +88,7 @@ async def prepared(api: ApiProcess) -> dict[str, str]:
         "CAIRN_TEST_ADMIN_KEY": ADMIN_KEY,
         "CAIRN_TEST_KEY": key_text,
         "CAIRN_TEST_JOB": ids["job_id"],
+        "CAIRN_TEST_INCARNATION": ids["incarnation"],
         "PYTHONPATH": str(ROOT),
     }
 

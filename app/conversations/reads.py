@@ -1,0 +1,86 @@
+"""Pages of a conversation's batches, forward and backward. Each read asks PostgreSQL: it never lags behind a write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.conversations.errors import OffsetBeyondHead
+from app.conversations.offsets import NOW, SEQ_MAX, offset_of, seq_of
+from app.conversations.store import SQL
+from app.db.database import Reader
+from app.db.shape import array
+
+# A page ends before the batch that would make it larger, unless it is the page's first.
+PAGE_BYTES_MAX = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A page: each batch's number and the exact text of its records; where to go on; what stands under the path.
+
+    `incarnation` is None, and `head` -1, where nothing does.
+    """
+
+    found: Sequence[tuple[int, bytes]]
+    next_seq: int
+    up_to_date: bool
+    incarnation: str | None
+    head: int
+
+    def body(self) -> bytes:
+        """The page as JSON."""
+        return b'{"batches":%b,"next_offset":"%b","up_to_date":%b}' % (
+            array(batch_json(seq, records) for seq, records in self.found),
+            offset_of(self.next_seq).encode(),
+            json.dumps(self.up_to_date).encode(),
+        )
+
+
+def batch_json(seq: int, records: bytes) -> bytes:
+    """A batch as JSON."""
+    return b'{"offset":"%b","records":%b}' % (offset_of(seq).encode(), records)
+
+
+async def forward(reader: Reader, tenant_id: str, path: str, offset: str | None, limit: int) -> Batches:
+    """The batches after an offset, the oldest first; from the start without one, none and the head for `now`.
+
+    An unknown path reads as empty. Raises `BadOffset`, `OffsetBeyondHead`.
+    """
+    after = SEQ_MAX if offset == NOW else -1 if offset is None else seq_of(offset)
+    rows = await reader.rows(
+        SQL["forward"], tenant_id=tenant_id, path=path, seq=after, limit=limit, page_bytes_max=PAGE_BYTES_MAX
+    )
+    if not rows:
+        return Batches((), -1, True, None, -1)
+    incarnation, head = rows[0]["incarnation"], rows[0]["next_seq"] - 1
+    after = head if offset == NOW else after
+    _check(after, head)
+    found = [(row["seq"], row["records"]) for row in rows if row["seq"] is not None]
+    reached = found[-1][0] if found else after
+    return Batches(found, reached, reached == head, incarnation, head)
+
+
+async def backward(reader: Reader, tenant_id: str, path: str, before: str, limit: int) -> Batches:
+    """The batches before an offset, the newest first; all of them for `now`. Raises `BadOffset`, `OffsetBeyondHead`.
+
+    The page goes on before the offset of its last; it is up to date where nothing older is left.
+    """
+    seq = SEQ_MAX if before == NOW else seq_of(before)
+    rows = await reader.rows(
+        SQL["backward"], tenant_id=tenant_id, path=path, seq=seq, limit=limit, page_bytes_max=PAGE_BYTES_MAX
+    )
+    if not rows:
+        return Batches((), -1, True, None, -1)
+    incarnation, head = rows[0]["incarnation"], rows[0]["next_seq"] - 1
+    if before != NOW:
+        _check(seq, head)
+    found = [(row["seq"], row["records"]) for row in rows if row["seq"] is not None]
+    reached = found[-1][0] if found else -1 if before == NOW else seq
+    return Batches(found, reached, reached <= 0, incarnation, head)
+
+
+def _check(seq: int, head: int) -> None:
+    if seq > head:
+        raise OffsetBeyondHead("The conversation has no such offset yet.", head=offset_of(head))

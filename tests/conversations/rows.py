@@ -1,0 +1,142 @@
+"""Submissions as rows, in any state, and a conversation to append to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+import httpx
+
+from app.http.service import Service
+
+RUNNING = "is_head = true, attempt_id = 'att', started_at = now()"
+TERMINALIZING = (
+    "attempt_id = 'att', started_at = now(), settlement_record_id = 'r', settlement_outcome = 'completed',"
+    " settlement_record = $3"
+)
+FIELDS = {
+    "queued": "",
+    "running": RUNNING,
+    "terminalizing": TERMINALIZING,
+    "settled": "is_head = false, settled_at = now(), outcome = 'completed'",
+    "joining": "joined_into = $3",
+    "joined": "joined_into = $3, input_applied_at = now()",
+}
+
+
+class Rows:
+    """Submissions of one tenant, each of a session of its own, for the agent `echo` and its instance `i1`."""
+
+    def __init__(self, connection: asyncpg.Connection, tenant_id: str) -> None:
+        self.connection, self.tenant_id = connection, tenant_id
+
+    async def submission(
+        self, name: str, status: str = "running", *, agent: str = "echo", instance_id: str = "i1", of: str | None = None
+    ) -> dict[str, str]:
+        """Store a submission; `of` is the host that it joins, or the record that is reserved. Gives its attempt."""
+        number = await self.connection.fetchval(
+            "INSERT INTO submission_sessions (tenant_id, session_key, open_count) VALUES ($1, $2, 1) RETURNING number",
+            self.tenant_id, name,
+        )  # fmt: skip
+        await self.connection.execute(
+            "INSERT INTO submissions (tenant_id, id, session_number, kind, agent, instance_id, input, digest,"
+            " canonical_ready_at) VALUES ($1, $2, $3, 'direct', $4, $5, '{}', sha256('x'), now())",
+            self.tenant_id, name, number, agent, instance_id,
+        )  # fmt: skip
+        await self.change(name, status, of)
+        return {"submission_id": name, "attempt_id": "att"}
+
+    async def change(self, name: str, status: str, of: str | None = None) -> None:
+        """Put a submission into a state."""
+        more = FIELDS[status]
+        arguments = [of] if "$3" in more else []
+        await self.connection.execute(
+            f"UPDATE submissions SET status = '{status}'{', ' if more else ''}{more} WHERE tenant_id = $1 AND id = $2",
+            self.tenant_id, name, *arguments,
+        )  # fmt: skip
+
+    async def replace(self, name: str, attempt_id: str) -> None:
+        """Give a submission to another attempt."""
+        await self.connection.execute(
+            "UPDATE submissions SET attempt_id = $3 WHERE tenant_id = $1 AND id = $2",
+            self.tenant_id, name, attempt_id,
+        )  # fmt: skip
+
+
+class Stream:
+    """A conversation and the claim of the producer that appends to it."""
+
+    def __init__(self, client: httpx.AsyncClient, path: str) -> None:
+        self.client, self.path = client, path
+        self.claim: dict[str, Any] = {}
+        self.sequence = 0
+
+    async def acquire(self, producer_id: str = "p1") -> dict[str, Any]:
+        """Take it over."""
+        answer = await self.client.post(
+            "/v1/conversations/acquire", json={"path": self.path, "producer_id": producer_id}
+        )
+        assert answer.status_code == 200, answer.text
+        self.claim, self.sequence = answer.json(), 0
+        return self.claim
+
+    def body(self, records: bytes, sequence: int | None = None, **more: Any) -> bytes:
+        """The body of an append, with the records as they are."""
+        members = {
+            "path": self.path,
+            "producer_id": self.claim["producer_id"],
+            "producer_epoch": self.claim["producer_epoch"],
+            "incarnation": self.claim["incarnation"],
+            "producer_sequence": self.sequence if sequence is None else sequence,
+            **more,
+        }
+        head = httpx.Request("POST", "http://x", json=members).content[:-1]
+        return head + b',"records":' + records + b"}"
+
+    async def append(
+        self, records: bytes = b'[{"a":1}]', sequence: int | None = None, *, headers: dict[str, str] | None = None,
+        **more: Any,
+    ) -> httpx.Response:  # fmt: skip
+        """Append a batch; the next sequence is counted where it was taken."""
+        answer = await self.client.post(
+            "/v1/conversations/append",
+            content=self.body(records, sequence, **more),
+            headers={"content-type": "application/json", **(headers or {})},
+        )
+        if answer.status_code == 200 and sequence is None:
+            self.sequence += 1
+        return answer
+
+    async def read(self, **query: Any) -> dict[str, Any]:
+        """A page."""
+        answer = await self.client.get("/v1/conversations/read", params={"path": self.path, **query})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def meta(self) -> dict[str, Any]:
+        """What stands."""
+        answer = await self.client.get("/v1/conversations/meta", params={"path": self.path})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+async def created(client: httpx.AsyncClient, path: str = "agents/echo/i1", **identity: str) -> Stream:
+    """A conversation of the agent `echo` and its instance `i1` with a producer `p1`."""
+    whose = {"agent_name": "echo", "instance_id": "i1", **identity}
+    answer = await client.put("/v1/conversations", json={"path": path, "identity": whose})
+    assert answer.status_code == 201, answer.text
+    stream = Stream(client, path)
+    await stream.acquire()
+    return stream
+
+
+async def connected(service: Service) -> asyncpg.Connection:
+    """A connection beside the service."""
+    return await asyncpg.connect(service.ground.database.url)
+
+
+def offset(seq: int) -> str:
+    """How an offset is written."""
+    return f"0000000000000000_{seq:016}"
