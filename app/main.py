@@ -59,6 +59,7 @@ from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
+from app.submissions.routes import routes as submission_routes
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
@@ -95,6 +96,7 @@ SUBJECTS = (
     Subject("evolution_run", "evolution_runs", ()),
     Subject("generation", "generations", ()),
     Subject("conversation", "conversation_streams", ()),
+    Subject("submission", "submissions", ("input",)),
 )
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {}
@@ -229,6 +231,7 @@ def endpoints() -> list[Endpoint]:
         *mcp_version_routes,
         *mcp_config_routes,
         *attachment_routes,
+        *submission_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

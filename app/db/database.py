@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,7 +23,8 @@ SILENCE_SECONDS = 2
 class Answer:
     """What a write says: a status, a JSON body as PostgreSQL wrote it, and the row's revision for the ETag.
 
-    `kept` is the body that is kept for replays, where that is another one: without secrets, without payloads.
+    `kept` is the body that is kept for replays, where that is another one: without secrets, without payloads. `moved`
+    names what somebody may wait for.
     """
 
     status: int
@@ -31,6 +32,7 @@ class Answer:
     etag: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     kept: bytes | None = None
+    moved: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,13 @@ class Transaction:
 def _answer(record: asyncpg.Record | None) -> Answer | None:
     if record is None or record["status"] is None:
         return None
-    return Answer(record["status"], record["body"], record["etag"])
+    return Answer(
+        record["status"],
+        record["body"],
+        record["etag"],
+        kept=record.get("kept"),
+        moved=record.get("moved") or (),
+    )
 
 
 def _session(settings: DatabaseSettings, name: str) -> dict[str, str]:

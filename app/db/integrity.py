@@ -19,6 +19,7 @@ from app.errors import (
 )
 
 _by_constraint: dict[str, Callable[[], AppError]] = {}
+_lost_races: set[str] = set()
 
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 # How often a transaction is tried that others were in the way of.
@@ -103,9 +104,17 @@ def _explain_state(error: asyncpg.PostgresError) -> AppError:
     return PersistenceError("The service failed; nothing was stored.")
 
 
+def lost_race(name: str) -> None:
+    """Say that who violates this constraint was overtaken: tried again, it sees who was faster."""
+    _lost_races.add(name)
+    constraint(name, lambda: Unavailable(IN_THE_WAY))
+
+
 def is_retryable(error: BaseException) -> bool:
     """Whether the whole transaction may be tried again: a deadlock, a serialization failure, a lost insert race."""
-    return isinstance(error, asyncpg.PostgresError) and error.sqlstate in RETRYABLE | {INCOMPLETE}
+    return isinstance(error, asyncpg.PostgresError) and (
+        error.sqlstate in RETRYABLE or error.sqlstate == INCOMPLETE or error.constraint_name in _lost_races
+    )
 
 
 def is_lost(error: BaseException) -> bool:

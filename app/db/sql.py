@@ -11,6 +11,7 @@ from typing import Any
 _PARAMETER = re.compile(r"('(?:[^']|'')*'|--[^\n]*)|(?<![:\w]):([a-z_][a-z0-9_]*)")
 _SECTION = re.compile(r"^-- (name|fragment): (\w+)\n", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
+_MORE = re.compile(r"\bAS (answered|moved)\b")
 _COMMENT_LINES = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
@@ -18,7 +19,9 @@ class Statement:
     """One SQL statement with named parameters, as asyncpg wants it: `$n` in order of first appearance.
 
     A write that answers a request is written `WITH …, answer AS (SELECT status, etag, body …)`, without a final
-    SELECT: `answering` adds it, and with it whatever must stand in the same transaction (an Idempotency-Key).
+    SELECT: `answering` adds it, and with it whatever must stand in the same transaction (an Idempotency-Key). The
+    answer may have two columns more: `answered`, what the caller is told where `body` is only what is kept for replays
+    (without payloads); and `moved`, the names under which somebody may wait for what the statement did.
     """
 
     def __init__(self, text: str, name: str = "statement") -> None:
@@ -44,7 +47,13 @@ class Statement:
     @cached_property
     def answering(self) -> Statement:
         """The statement with its answer selected."""
-        return Statement(f"{self.source}\nSELECT status, etag, body FROM answer", self.name)
+        return Statement(f"{self.source}\nSELECT {self._told} FROM answer", self.name)
+
+    @cached_property
+    def _told(self) -> str:
+        more = _MORE.findall(self.source)
+        shown = "answered AS body, body AS kept" if "answered" in more else "body"
+        return f"status, etag, {shown}" + (", moved" if "moved" in more else "")
 
     @cached_property
     def answering_once(self) -> Statement:
@@ -59,7 +68,7 @@ class Statement:
             f"{body},\n"
             "kept AS (INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)\n"
             "  SELECT :claim_tenant, :claim_key, :claim_fingerprint, status, etag, body FROM answer, claim)\n"
-            "SELECT status, etag, body FROM claim LEFT JOIN answer ON true",
+            f"SELECT {self._told} FROM claim LEFT JOIN answer ON true",
             self.name,
         )
 

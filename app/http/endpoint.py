@@ -140,12 +140,13 @@ class Endpoint(APIRoute):
         self, call: Call, path_values: list[str], answer: Answer | Response, reader: Reader
     ) -> Answer | Response:
         """The answer to a write, or its replay, with the verbatim fields that `include` names."""
-        query = call.scope["query_string"]
-        if self.including is None or self.query_model is None or not query or not isinstance(answer, Answer):
+        query, including = call.scope["query_string"], self.including
+        if including is None or not isinstance(answer, Answer) or not (query or including.always):
             return answer
-        include = self.including.shape.included(getattr(read_query(query, self.query_model), "include", None))
+        asked = None if self.query_model is None else read_query(query, self.query_model)
+        include = including.wanted(getattr(asked, "include", None), answer)
         path = dict(zip(self.path_names, path_values, strict=True))
-        return await self.including.shown(reader, call.tenant_id, path, include, answer) if include else answer
+        return await including.shown(reader, call.tenant_id, path, include, answer) if include else answer
 
     async def serve(self, call: Call, path_values: list[str]) -> Answer | Response:
         """Carry the call out whole: in one statement or one transaction, once for each Idempotency-Key."""

@@ -28,7 +28,12 @@ __all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money",
 _SIMPLE = frozenset({str, int, float, bool, type(None), Verbatim})
 ID_BYTES_MAX = 255
 # Words that are routes beside an id, and what a path cannot carry.
-RESERVED_IDS = frozenset({".", "..", "latest", "summary", "unsettled", "lookup", "query", "claim-next", "restore"})
+RESERVED_IDS = frozenset(
+    {
+        *(".", "..", "latest", "summary", "unsettled", "lookup", "query", "restore"),
+        *("claim-next", "renew-leases", "abort-session"),
+    }
+)
 INTEGER_MAX = 2**53 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

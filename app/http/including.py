@@ -25,7 +25,8 @@ class Including:
     """The verbatim fields of a resource: its shape, its table as `t`, and the path parameters its key starts with.
 
     `key` is the member and the SQL type of what identifies it after those; `within` is the member of the answer that
-    holds the resource, where the answer is not the resource itself.
+    holds the resource, where the answer is not the resource itself. What is shown `always` is part of the answer
+    already, unless that is a replay.
     """
 
     def __init__(
@@ -36,8 +37,15 @@ class Including:
         *,
         key: tuple[str, str] = ("id", "text"),
         within: str | None = None,
+        always: frozenset[str] = frozenset(),
     ) -> None:
         self.shape, self.source, self.path_keys, self.key, self.within = shape, source, path_keys, key, within
+        self.always = always
+
+    def wanted(self, text: str | None, answer: Answer) -> frozenset[str]:
+        """The fields that are still to be shown. Raises `InvalidInput` where `include` names what is no field."""
+        include = self.shape.included(text) | self.always
+        return include if answer.kept is None else include - self.always
 
     @lru_cache(maxsize=64)  # noqa: B019 - lives as long as the process
     def _statement(self, include: frozenset[str]) -> Statement:
@@ -57,7 +65,7 @@ class Including:
             return answer
         if self.within is not None:
             members = _members(answer.body)
-            held = bytes(members[self.within])
+            held = bytes(members.get(self.within, b"null"))
             if held == b"null":
                 return answer
             spliced = await self._spliced(reader, tenant_id, path, include, [held])

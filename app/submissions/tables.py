@@ -114,6 +114,8 @@ submissions = Table(
     CheckConstraint(_one_of("outcome", OUTCOMES), name="outcome"),
     CheckConstraint(_one_of("on_lapse", ON_LAPSE), name="on_lapse"),
     CheckConstraint("attempt_count >= 0 AND max_attempts >= 1 AND timeout_seconds >= 1", name="budget"),
+    # So no claim has to look: what comes back with no attempt left is settled.
+    CheckConstraint("status <> 'queued' OR on_lapse = 'hold' OR attempt_count < max_attempts", name="attempts_left"),
     CheckConstraint("(status = 'settled') = (settled_at IS NOT NULL AND outcome IS NOT NULL)", name="settled"),
     CheckConstraint("status = 'settled' OR (settled_at IS NULL AND outcome IS NULL)", name="unsettled"),
     CheckConstraint("NOT is_head OR status IN ('queued', 'running', 'terminalizing')", name="head"),

@@ -73,6 +73,10 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         body.pop("started_at", None)
     elif label.endswith("/nodes") and body.get("status", "running") == "running":
         body.pop("ended_at", None)
+    elif label == "POST /v1/submissions/{submission_id}/claim":
+        # A lease is given in one way.
+        body.pop("lease_expires_at", None)
+        body["lease_seconds"] = body.get("lease_seconds") or 30
     elif label.endswith(("/end", "/complete")):
         # The end must not lie before the start, which the service's clock gave.
         body.pop("ended_at", None)

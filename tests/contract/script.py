@@ -25,6 +25,8 @@ APPEND = {
     "producer_sequence": 2,
 }
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
+SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instance_id": "i", "input": SECRET}
+CLAIM = {"attempt_id": "t", "owner_id": "somebody", "lease_seconds": 30}
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
 # operator: 403 or 404 for every tenant's key. open: the same for everyone.
@@ -228,6 +230,11 @@ SCRIPT = [
     Line("GET /v1/attachments", "gone", query="?path=p&id=a&conversation_id=c"),
     Line("GET /v1/attachments/references", "list", query="?path=p&count=exact"),
     Line("DELETE /v1/attachments", "list", query="?path=unused"),
+    Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
+    Line("GET /v1/submissions/unsettled", "list"),
+    Line("GET /v1/submissions/{submission_id}", "gone"),
+    Line("POST /v1/submissions/{submission_id}/ready", "gone"),
+    Line("POST /v1/submissions/{submission_id}/claim", "gone", CLAIM, ids={"submission_id": "claimed"}),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("PUT /v1/conversations", "own", {"path": "made", "identity": {"agent_name": "a", "instance_id": "i"}}),
     Line("GET /v1/conversations", "list", query="?count=exact"),
@@ -311,6 +318,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     incarnation = await arrange_conversations(made)
+    for name in ("queued", "claimed"):
+        await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "agent": SECRET})
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
@@ -334,6 +343,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "dataset_id": "d",
         "record_id": "r",
         "evaluator_id": "d",
+        "submission_id": "queued",
         "job_id": job.json()["id"],
     }
 

@@ -1,0 +1,100 @@
+-- name: admit
+-- One statement: the session's row is made or locked, and counts; under that lock the submission takes its number, so
+-- within a session numbers are in the order of commits, and it is the head where nothing else is open. Who was
+-- overtaken by the same id violates the primary key, and is run again. A submission is removed with the commit that
+-- leaves its receipt, so one of the two is seen.
+WITH receipt AS (
+  SELECT r.submission_id, r.accepted_at FROM submission_receipts AS r
+  WHERE r.tenant_id = :tenant_id AND r.submission_id = :id
+), stored AS (
+  SELECT {{returned}}, s.digest FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id
+), session AS (
+  INSERT INTO submission_sessions AS k (tenant_id, session_key, open_count)
+  SELECT :tenant_id, :session_key, 1 WHERE NOT EXISTS (SELECT FROM stored) AND NOT EXISTS (SELECT FROM receipt)
+  ON CONFLICT (tenant_id, session_key) DO UPDATE SET open_count = k.open_count + 1
+  RETURNING k.number, k.open_count
+), created AS (
+  INSERT INTO submissions AS s (tenant_id, id, session_number, kind, agent, instance_id, input, digest, is_head,
+    accepted_at, canonical_ready_at, max_attempts, timeout_seconds, priority, not_before, on_lapse)
+  SELECT :tenant_id, :id, k.number, :kind, :agent, :instance_id, CAST(:input AS json), :digest, k.open_count = 1,
+    COALESCE(:accepted_at, clock_timestamp()), CASE WHEN :ready THEN clock_timestamp() END, :max_attempts,
+    :timeout_seconds, :priority, :not_before, :on_lapse
+  FROM session AS k
+  RETURNING {{returned}}
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.admitted', 'submission', s.id, {{admitted}} FROM created AS s
+), answer AS (
+  SELECT 201 AS status, s.revision AS etag,
+    CAST('{"kind":"submission","submission":' || CAST({{admitted}} AS text) || '}' AS json) AS body,
+    CASE WHEN {{runnable}} THEN ARRAY[s.agent] END AS moved
+  FROM created AS s
+  UNION ALL
+  SELECT 200, s.revision, CAST('{"kind":"submission","submission":' || CAST({{admitted}} AS text) || '}' AS json), NULL
+  FROM stored AS s WHERE s.digest = :digest
+  UNION ALL
+  SELECT 200, NULL, CAST('{"kind":"retained_receipt","receipt":' || CAST({{receipt}} AS text) || '}' AS json), NULL
+  FROM receipt AS r
+)
+
+-- name: ready
+-- The first time stays.
+WITH changed AS (
+  UPDATE submissions AS s SET canonical_ready_at = clock_timestamp(), revision = s.revision + 1,
+    updated_at = clock_timestamp()
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'queued' AND s.canonical_ready_at IS NULL
+    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+  RETURNING s.*
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.ready', 'submission', s.id, {{submission}} FROM changed AS s
+), answer AS (
+  SELECT 200 AS status, s.revision AS etag, {{submission}} AS body,
+    CASE WHEN {{runnable}} THEN ARRAY[s.agent] END AS moved FROM changed AS s
+  UNION ALL
+  SELECT 200, s.revision, {{submission}}, NULL FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'queued' AND s.canonical_ready_at IS NOT NULL
+    AND NOT EXISTS (SELECT FROM changed)
+)
+
+-- name: claim
+-- Of the head of a session no other changes anything but settlement, so the row's own lock is enough. It is locked as
+-- an update of a key is, against writes under an attempt.
+WITH changed AS (
+  UPDATE submissions AS s SET {{claimed}}, attempt_id = :attempt_id, lease_expires_at = {{lease_expires_at}},
+    lease_lapses_at = {{lease_lapses_at}},
+    timeout_at = COALESCE(s.timeout_at,
+      GREATEST(clock_timestamp(), CAST(:client_time AS timestamptz)) + make_interval(secs => s.timeout_seconds))
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{runnable}}
+    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+  RETURNING s.*
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.claimed', 'submission', s.id, {{submission}} FROM changed AS s
+), answer AS (
+  SELECT 200 AS status, s.revision AS etag, {{submission}} AS body, {{with_input}} AS answered FROM changed AS s
+)
+
+-- name: standing
+SELECT s.status, s.is_head, s.canonical_ready_at, s.not_before, s.due_at <= clock_timestamp() AS due, s.attempt_id,
+  s.owner_id, s.joined_into, s.outcome, s.revision, s.digest
+FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id
+
+-- name: delete
+-- The receipt comes with the removal: the id admits nothing again.
+WITH deleted AS (
+  DELETE FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'settled'
+    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+  RETURNING s.tenant_id, s.id, s.accepted_at
+), receipt AS (
+  INSERT INTO submission_receipts (tenant_id, submission_id, accepted_at)
+  SELECT s.tenant_id, s.id, s.accepted_at FROM deleted AS s
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.deleted', 'submission', s.id, json_build_object('id', s.id) FROM deleted AS s
+), answer AS (
+  SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body FROM deleted
+)
+
+-- name: unsettled
+SELECT EXISTS (SELECT FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.status <> 'settled') AS unsettled

@@ -1,0 +1,97 @@
+"""Submissions over HTTP: admission, reading, claiming."""
+
+from __future__ import annotations
+
+from app.db.database import Answer
+from app.http.call import Call
+from app.http.endpoint import Routes
+from app.http.including import Including
+from app.http.paging import IncludeQuery
+from app.submissions import store
+from app.submissions.errors import (
+    AlreadyJoined,
+    AlreadyRunning,
+    AlreadySettled,
+    AlreadyTerminalizing,
+    NotDue,
+    NotHeadOfSession,
+    NotReady,
+    SubmissionConflict,
+    SubmissionNotFound,
+)
+from app.submissions.schemas import Admission, Claim, NewSubmission, Submission, Unsettled
+
+routes = Routes("submissions")
+INCLUDING = Including(store.SUBMISSION, "submissions AS t")
+# Their answers have the input; a replay reads it again.
+WITH_INPUT = Including(store.SUBMISSION, "submissions AS t", always=store.INPUT)
+ADMITTED = Including(store.SUBMISSION, "submissions AS t", within="submission", always=store.INPUT)
+NOT_QUEUED = (AlreadyRunning, AlreadyTerminalizing, AlreadyJoined, AlreadySettled)
+
+
+@routes.post(
+    "/v1/submissions",
+    scope="submissions:write",
+    including=ADMITTED,
+    response_model=Admission,
+    status_code=201,
+    errors=(SubmissionConflict,),
+)
+async def admit_submission(call: Call, body: NewSubmission) -> Answer:
+    """Admit a submission to the queue of its session, ready to be claimed unless `ready` is false.
+
+    The same id with the same fields answers 200 with the submission as it now is; one that was settled and removed
+    since answers 200 with its receipt. Within a session submissions run one after the other, in the order of their
+    `sequence`, which is that of their commits.
+    """
+    answer = await store.admit(call.writer, call.tenant_id, body.given())
+    return store.told(call.moved, call.tenant_id, answer)
+
+
+@routes.get("/v1/submissions/unsettled", scope="submissions:read", response_model=Unsettled)
+async def get_unsettled(call: Call) -> Answer:
+    """Whether any submission is not settled."""
+    unsettled = await store.has_unsettled(call.reader, call.tenant_id)
+    return Answer(200, b'{"unsettled":true}' if unsettled else b'{"unsettled":false}')
+
+
+@routes.get(
+    "/v1/submissions/{submission_id}",
+    scope="submissions:read",
+    response_model=Submission,
+    errors=(SubmissionNotFound,),
+)
+async def get_submission(call: Call, submission_id: str, query: IncludeQuery) -> Answer:
+    """A submission with its input, byte for byte; `include=` with nothing named leaves it out."""
+    include = store.SUBMISSION.shown(query.include)
+    return await store.get(call.reader, call.tenant_id, submission_id, include)
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/ready",
+    scope="submissions:write",
+    including=INCLUDING,
+    response_model=Submission,
+    errors=(SubmissionNotFound, *NOT_QUEUED),
+)
+async def ready_submission(call: Call, submission_id: str, _query: IncludeQuery) -> Answer:
+    """Mark a queued submission ready, so that it can be claimed; again is the same."""
+    answer = await store.ready(call.writer, call.tenant_id, submission_id, call.if_match)
+    return store.told(call.moved, call.tenant_id, answer)
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/claim",
+    scope="submissions:write",
+    including=WITH_INPUT,
+    response_model=Submission,
+    errors=(SubmissionNotFound, NotReady, NotHeadOfSession, NotDue, *NOT_QUEUED),
+)
+async def claim_submission(call: Call, submission_id: str, body: Claim) -> Answer:
+    """Claim a ready submission that is the head of its session: it runs under the attempt until its lease lapses.
+
+    The lease is `lease_seconds` by the service's clock, or lasts until `lease_expires_at` on the clock that shows
+    `client_time`; it is judged by the service's clock. The first claim sets `timeout_at`. A claim that is repeated
+    without its Idempotency-Key is 409, the answer naming the attempt that runs.
+    """
+    return await store.claim(call.writer, call.tenant_id, submission_id, body.given(), call.if_match)
