@@ -43,6 +43,14 @@ class KeyClaim:
     fingerprint: bytes
 
 
+@dataclass(frozen=True)
+class Fence:
+    """The attempt under which a write happens: `Submission-Attempt: <submission_id>;<attempt_id>`."""
+
+    submission_id: str
+    attempt_id: str
+
+
 class Reader(Protocol):
     """Where a store reads: the pool (one statement, one snapshot) or a transaction (one snapshot for several)."""
 
@@ -168,9 +176,9 @@ class Database:
             except DRIVER_ERRORS as error:
                 raise explain(error) from error
 
-    def once(self, tenant_id: str, claim: KeyClaim | None = None) -> Once:
+    def once(self, tenant_id: str, claim: KeyClaim | None = None, fence: Fence | None = None) -> Once:
         """A writer for a write that is one statement: one round trip, committed when it returns."""
-        return Once(self, tenant_id, claim)
+        return Once(self, tenant_id, claim, fence)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -204,11 +212,21 @@ async def _explained(transaction: Any) -> AsyncIterator[None]:
 
 
 class Once:
-    """Writes in one statement each. The Idempotency-Key is claimed and kept inside the statement that answers."""
+    """Writes in one statement each. The Idempotency-Key is claimed and kept inside the statement that answers, and the
+    attempt that the write happens under is held there; `held` tells whether one was.
+    """
 
-    def __init__(self, database: Database, tenant_id: str, claim: KeyClaim | None) -> None:
-        self._database, self._tenant_id, self._claim = database, tenant_id, claim
+    def __init__(self, database: Database, tenant_id: str, claim: KeyClaim | None, fence: Fence | None) -> None:
+        self._database, self._tenant_id, self._claim, self._fence = database, tenant_id, claim, fence
         self.rows, self.row = database.rows, database.row
+        self.held = False
+        self._under: dict[str, Any] = {}
+        if claim is not None:
+            self._under.update(claim_tenant=tenant_id, claim_key=claim.key, claim_fingerprint=claim.fingerprint)
+        if fence is not None:
+            self._under.update(
+                fence_tenant=tenant_id, fence_submission=fence.submission_id, fence_attempt=fence.attempt_id
+            )
 
     async def answer(self, statement: Statement, if_new: Statement | None = None, /, **arguments: Any) -> Answer | None:
         """Run the statement that decides; where there is one, that for new rows before it."""
@@ -220,16 +238,14 @@ class Once:
         return await self._answer(statement, arguments)
 
     async def _answer(self, statement: Statement, arguments: dict[str, Any]) -> Answer | None:
-        if self._claim is None:
-            record = await self._database.row(statement.answering, **arguments)
+        if not self._under:
+            return _answer(await self._database.row(statement.answering, **arguments))
+        if self._fence is None:
+            whole = statement.answering_once
         else:
-            record = await self._database.row(
-                statement.answering_once,
-                **arguments,
-                claim_tenant=self._tenant_id,
-                claim_key=self._claim.key,
-                claim_fingerprint=self._claim.fingerprint,
-            )
+            whole = statement.answering_fenced if self._claim is None else statement.answering_fenced_once
+        record = await self._database.row(whole, **arguments, **self._under)
+        self.held = self._fence is not None
         return _answer(record)
 
 

@@ -15,6 +15,7 @@ from app.errors import (
     InvalidInput,
     MalformedRequest,
     PersistenceError,
+    StaleAttempt,
     Unavailable,
 )
 
@@ -29,6 +30,7 @@ KEY_IN_PROGRESS = "CA001"
 KEY_KEPT = "CA002"
 INCOMPLETE = "CA003"
 TAKEN = "CA004"
+STALE = "CA006"
 _UNSTORABLE = frozenset(
     {"22000", "22P05", "22P02", "22021", "22003", "22007", "22008", "22009", "22023", "22032", "54000"}
 )
@@ -83,6 +85,10 @@ def _explain_state(error: asyncpg.PostgresError) -> AppError:
         return refusal()
     if state == TAKEN:
         return IdsTaken(json.loads(error.detail or "[]"))
+    if state == STALE:
+        return StaleAttempt(
+            "The attempt does not own the submission; nothing was stored.", **json.loads(error.detail or "{}")
+        )
     if state == KEY_IN_PROGRESS:
         return IdempotencyInProgress("A request with this Idempotency-Key is still running; try again.")
     if state == KEY_KEPT or error.constraint_name == "pk_idempotency_keys":

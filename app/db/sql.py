@@ -47,7 +47,7 @@ class Statement:
     @cached_property
     def answering(self) -> Statement:
         """The statement with its answer selected."""
-        return Statement(f"{self.source}\nSELECT {self._told} FROM answer", self.name)
+        return self._answering(once=False, fenced=False)
 
     @cached_property
     def _told(self) -> str:
@@ -62,15 +62,39 @@ class Statement:
         The claim raises when the key is taken, so nothing of the statement happens then. Where the statement gives
         no answer row, nothing is kept.
         """
-        body = re.sub(r"^WITH\s", "", self.source)
-        return Statement(
-            "WITH claim AS MATERIALIZED (SELECT cairn_claim_key(:claim_tenant, :claim_key) AS claimed),\n"
-            f"{body},\n"
-            "kept AS (INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)\n"
-            "  SELECT :claim_tenant, :claim_key, :claim_fingerprint, status, etag, body FROM answer, claim)\n"
-            f"SELECT {self._told} FROM claim LEFT JOIN answer ON true",
-            self.name,
-        )
+        return self._answering(once=True, fenced=False)
+
+    @cached_property
+    def answering_fenced(self) -> Statement:
+        """The same under an attempt, held to the commit: where it owns nothing, nothing of the statement happens."""
+        return self._answering(once=False, fenced=True)
+
+    @cached_property
+    def answering_fenced_once(self) -> Statement:
+        """The same under both."""
+        return self._answering(once=True, fenced=True)
+
+    def _answering(self, *, once: bool, fenced: bool) -> Statement:
+        before, after, sources = [], [], []
+        if once:
+            before.append("claim AS MATERIALIZED (SELECT cairn_claim_key(:claim_tenant, :claim_key) AS claimed)")
+            after.append(
+                "kept AS (INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)\n"
+                "  SELECT :claim_tenant, :claim_key, :claim_fingerprint, status, etag, body FROM answer, claim)"
+            )
+            sources.append("claim")
+        if fenced:
+            before.append(
+                "held_attempt AS MATERIALIZED (\n"
+                "  SELECT cairn_hold_attempt(:fence_tenant, :fence_submission, :fence_attempt) AS held)"
+            )
+            sources.append("held_attempt")
+        if not sources:
+            return Statement(f"{self.source}\nSELECT {self._told} FROM answer", self.name)
+        # What stands before is in the FROM clause, so that it is carried out; it raises or gives one row.
+        parts = ",\n".join([*before, re.sub(r"^WITH\s", "", self.source), *after])
+        chosen = " CROSS JOIN ".join(sources)
+        return Statement(f"WITH {parts}\nSELECT {self._told} FROM {chosen} LEFT JOIN answer ON true", self.name)
 
 
 def _shortened(value: Any) -> Any:

@@ -99,13 +99,14 @@ async def _again(call: Call, index: int, operation: Operation, result: msgspec.R
         return _result(Answer(refusal.status, None), operation.method)
 
 
-@routes.post("/v1/batch", scope="", response_model=Results, batchable=False, replayed=read_again)
+@routes.post("/v1/batch", scope="", response_model=Results, batchable=False, fences_itself=True, replayed=read_again)
 async def run_batch(call: Call, body: Batch) -> Answer:
     """Run operations in one transaction, all or nothing; each needs its own scope.
 
     The first failure is the answer: its status and problem, with `index`, and nothing was done. A batch of reads
     alone runs on one snapshot. Streams, waits, long jobs, batches and inner Idempotency-Keys are refused. A replay
-    under an Idempotency-Key repeats what the writes answered, and reads again what was read.
+    under an Idempotency-Key repeats what the writes answered, and reads again what was read. `Submission-Attempt`
+    fences all of it; an operation may name another attempt for itself.
     """
     most = call.ground.settings.batch_operations_max
     if len(body.operations) > most:
@@ -114,6 +115,8 @@ async def run_batch(call: Call, body: Batch) -> Answer:
     if reads_only and call.claim is None:
         async with call.ground.database.reading() as call.reader:
             return await _run(call, body.operations)
+    # Reads write nothing, under whatever attempt.
+    call.held_fence = None if reads_only else call.fence
     answer = await idempotency.in_transaction(call, lambda: _run(call, body.operations), snapshot=reads_only)
     assert isinstance(answer, Answer)
     return answer
@@ -125,6 +128,8 @@ async def _run(call: Call, operations: list[Operation]) -> Answer:
     for index, operation in enumerate(operations):
         try:
             endpoint, values, inner = _inner(call, index, operation)
+            if inner.fence not in (None, call.held_fence) and not endpoint.reads and not endpoint.fences_itself:
+                await idempotency.hold(inner, call.writer, inner.fence)
             written = _answer(index, await endpoint.perform(inner, values))
             reader = call.reader if endpoint.reads else call.writer
             answer = _answer(index, await endpoint.completed(inner, values, written, reader))

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 
 from app.bus.hints import Hints, Key
-from app.db.database import Database, KeyClaim, Reader, Writer
+from app.db.database import Database, Fence, KeyClaim, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.settings import HttpSettings
@@ -45,14 +45,6 @@ class Ground:
     live: Live
 
 
-@dataclass(frozen=True)
-class Fence:
-    """The attempt under which a write happens: `Submission-Attempt: <submission_id>;<attempt_id>`."""
-
-    submission_id: str
-    attempt_id: str
-
-
 class Call(Request):
     """A request with its caller, its tenant and its way to the database."""
 
@@ -62,6 +54,8 @@ class Call(Request):
     received: Received | None = None
     writer: Writer
     reader: Reader
+    # The fence that is held for this call; None where there is none, or where the route holds it itself.
+    held_fence: Fence | None = None
     batched: bool = False
     # How long it waited for what others write; that is not time that the service took.
     waited_seconds: float = 0.0

@@ -68,7 +68,7 @@ class Endpoint(APIRoute):
         self.reads = reads or MUTATING.isdisjoint(documented["methods"])
         self.open_to_all, self.streams, self.errors = open_to_all, streams, errors
         self.run, self.including, self.replayed = endpoint, including, replayed
-        # An append names its attempt in its body and holds it itself.
+        # Whether the route holds the attempt of `Submission-Attempt` by rules of its own, as an append and a batch do.
         self.fences_itself = fences_itself
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
@@ -132,8 +132,6 @@ class Endpoint(APIRoute):
             arguments[self._body_name] = call.received
         elif call.raw_body:
             self._no_body(call)
-        if call.fence is not None and not (self.reads or self.fences_itself):
-            await idempotency.check_fence(call)
         return await self.run(call, **arguments)
 
     async def completed(
@@ -181,11 +179,20 @@ class Endpoint(APIRoute):
             call.reader = database
             return await self.perform(call, path_values)
 
+        fence = call.held_fence = None if self.fences_itself else call.fence
+        if fence is not None and self.scope:
+            # Before the attempt is looked at: who may not write is not told who owns it.
+            call.caller.require(self.scope)
+
         async def effect() -> Answer | Response:
             if self.transactional:
                 return await idempotency.in_transaction(call, lambda: self.perform(call, path_values))
-            call.reader = call.writer = database.once(call.claim_tenant, claim)
-            return await self.perform(call, path_values)
+            call.reader = call.writer = once = database.once(call.claim_tenant, claim, fence)
+            answer = await self.perform(call, path_values)
+            if fence is not None and not once.held:
+                # Nothing was there to be written; an attempt that owns nothing hears of it all the same.
+                await idempotency.hold(call, database, fence)
+            return answer
 
         return await (effect() if claim is None else idempotency.once(call, effect))
 

@@ -8,16 +8,17 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from app.db.database import Answer, Reader, Transaction
+from app.db.database import Answer, Fence, Reader, Transaction
 from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
 from app.db.sql import Statement
-from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput, StaleAttempt
+from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput
 from app.http.call import Call
 
 WAIT_SECONDS = 2.0
 REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
+_HOLD = Statement("SELECT cairn_hold_attempt(:tenant_id, :submission_id, :attempt_id) AS held")
 _KEEP = Statement(
     "INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)"
     " VALUES (:tenant_id, :key, :fingerprint, :status, :etag, :body)"
@@ -65,8 +66,9 @@ async def _replayed(call: Call) -> Answer | None:
 async def in_transaction(
     call: Call, effect: Callable[[], Awaitable[Answer | Response]], *, snapshot: bool = False
 ) -> Answer | Response:
-    """Run the effect in one transaction, with the claim of its key and the kept answer; tried again where others were
-    in the way. Raises `KeyKept`, `IdempotencyInProgress`, and what the effect raises.
+    """Run the effect in one transaction, with the claim of its key and the kept answer, under the attempt that the call
+    names; tried again where others were in the way. Raises `KeyKept`, `IdempotencyInProgress`, `StaleAttempt`, and what
+    the effect raises.
     """
     for attempt in range(TRIES):
         try:
@@ -85,9 +87,11 @@ async def _kept(
 ) -> Answer | Response:
     call.writer = call.reader = transaction
     if call.claim is None:
+        await _hold_first(call, transaction)
         return await effect()
     key = {"tenant_id": call.claim_tenant, "key": call.claim.key}
     await transaction.row(_CLAIM, **key)
+    await _hold_first(call, transaction)
     answer = await effect()
     if not isinstance(answer, Answer):
         raise InvalidInput("This route takes no Idempotency-Key.")
@@ -98,8 +102,11 @@ async def _kept(
     return answer
 
 
-async def check_fence(call: Call) -> None:
-    """Refuse a write under an attempt that owns no submission; none does until submissions exist."""
-    fence = call.fence
-    assert fence is not None
-    raise StaleAttempt("No such attempt owns this submission.", submission_id=fence.submission_id, attempt_id=None)
+async def _hold_first(call: Call, transaction: Transaction) -> None:
+    if call.held_fence is not None:
+        await hold(call, transaction, call.held_fence)
+
+
+async def hold(call: Call, writer: Reader, fence: Fence) -> None:
+    """Hold an attempt to the commit of the writer's transaction. Raises `StaleAttempt` where it owns no submission."""
+    await writer.row(_HOLD, tenant_id=call.claim_tenant, submission_id=fence.submission_id, attempt_id=fence.attempt_id)

@@ -36,7 +36,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         case.headers["Idempotency-Key"] = uuid.uuid4().hex
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    # No submission exists yet, so every attempt is stale (409); a generated ETag is never the current one (412).
+    # A generated attempt owns nothing (409); a generated ETag is never the current one (412).
     for name in ("Submission-Attempt", "If-Match"):
         (case.headers or {}).pop(name, None)
     for name in (*HANDED_OUT, *NAMED_IN_WORDS):
