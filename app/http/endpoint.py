@@ -175,11 +175,13 @@ class Endpoint(APIRoute):
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:
         database, claim = call.ground.database, call.claim
+        # One that cannot be read is refused, also where nothing is written under it.
+        named = call.fence if call.method in MUTATING else None
         if self.reads or self.open_to_all:
             call.reader = database
             return await self.perform(call, path_values)
 
-        fence = call.held_fence = None if self.fences_itself else call.fence
+        fence = call.held_fence = None if self.fences_itself else named
         if fence is not None and self.scope:
             # Before the attempt is looked at: who may not write is not told who owns it.
             call.caller.require(self.scope)

@@ -105,6 +105,10 @@ async def test_what_writes_nothing_ignores_it(client: httpx.AsyncClient) -> None
     ):
         answer = await client.request(method, path, json=body, headers=LOST)
         assert answer.status_code == 200, answer.text
+    malformed = await client.post(
+        "/v1/dataset-records/lookup", json={"ids": ["x"]}, headers={"submission-attempt": "0"}
+    )
+    assert (malformed.status_code, malformed.json()["code"]) == (422, "invalid_input")
     keyed = await client.post("/v1/batch", json={"operations": reads}, headers=LOST | {"idempotency-key": "k"})
     assert keyed.status_code == 200
 
