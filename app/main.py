@@ -30,6 +30,7 @@ from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
+from app.deadletters.routes import routes as dead_letter_routes
 from app.errors import AppError
 from app.evaluations.routes import routes as evaluation_routes
 from app.events.jobs import keep_partitions_ahead, sequencer
@@ -59,6 +60,7 @@ from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
+from app.stamps.routes import routes as format_stamp_routes
 from app.submissions.routes import routes as submission_routes
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
@@ -232,6 +234,8 @@ def endpoints() -> list[Endpoint]:
         *mcp_config_routes,
         *attachment_routes,
         *submission_routes,
+        *format_stamp_routes,
+        *dead_letter_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

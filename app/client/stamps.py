@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
-from app.client.bodies import Paging
+from app.client.bodies import Instant, Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import dump
@@ -15,9 +15,13 @@ M = TypeVar("M")
 
 
 class DeadLetterFilter(Paging, total=False):
-    """Which dead letters to list: of a `source`, submission or webhook."""
+    """Which dead letters to list: of a `source`, submission or webhook, about a `subject`, for a `reason`."""
 
     source: str
+    subject: str
+    reason: str
+    created_after: Instant
+    created_before: Instant
 
 
 class FormatStamps(Resource[M]):
@@ -44,6 +48,11 @@ class FormatStamps(Resource[M]):
         """One stamp."""
         return Call("GET", path("format-stamps", name), one(FormatStamp))
 
+    @listing
+    def list(self, **filters: Unpack[Paging]) -> Call[Page[FormatStamp]]:
+        """The stamps by name."""
+        return Call("GET", path("format-stamps"), page_of(FormatStamp), query(filters))
+
     @endpoint
     def delete(self, name: str) -> Call[None]:
         """Remove a stamp."""
@@ -57,3 +66,8 @@ class DeadLetters(Resource[M]):
     def list(self, **filters: Unpack[DeadLetterFilter]) -> Call[Page[DeadLetter]]:
         """What was given up, the newest first."""
         return Call("GET", path("dead-letters"), page_of(DeadLetter), query(filters))
+
+    @endpoint
+    def get(self, letter_id: str) -> Call[DeadLetter]:
+        """One dead letter."""
+        return Call("GET", path("dead-letters", letter_id), one(DeadLetter))

@@ -24,6 +24,8 @@ APPEND = {
     "incarnation": "{incarnation}",
     "producer_sequence": 2,
 }
+# Nobody can ask for a dead letter: the walks write it into the table.
+LETTER = "letter"
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
 SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instance_id": "i", "input": SECRET}
 CLAIM = {"attempt_id": "t", "owner_id": "somebody", "lease_seconds": 30}
@@ -235,6 +237,17 @@ SCRIPT = [
     Line("GET /v1/submissions/{submission_id}", "gone"),
     Line("POST /v1/submissions/{submission_id}/ready", "gone"),
     Line("POST /v1/submissions/{submission_id}/claim", "gone", CLAIM, ids={"submission_id": "claimed"}),
+    Line(
+        "POST /v1/format-stamps/open",
+        "own",
+        {"name": "format_version", "value": "1", "adopt": {"schema_version": ["8"]}},
+    ),
+    Line("GET /v1/format-stamps", "list", query="?count=exact"),
+    Line("PUT /v1/format-stamps/{name}", "own", {"value": "1"}, ids={"name": "put"}),
+    Line("GET /v1/format-stamps/{name}", "gone"),
+    Line("DELETE /v1/format-stamps/{name}", "gone", ids={"name": "unused"}),
+    Line("GET /v1/dead-letters", "list", query="?count=exact"),
+    Line("GET /v1/dead-letters/{letter_id}", "gone"),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("PUT /v1/conversations", "own", {"path": "made", "identity": {"agent_name": "a", "instance_id": "i"}}),
     Line("GET /v1/conversations", "list", query="?count=exact"),
@@ -304,6 +317,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/datasets/d/records", {"items": records})
     await made("POST", "/v1/invocations/i/messages", {"id": "wrong", "role": "error", "payload": SECRET})
     await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
+    for name in ("stamp", "unused"):
+        await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
+    await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})
     for path in ("p", "unused"):
         query = attached(path, "a", SECRET.encode()).replace("filename=a", f"filename={SECRET}")
         answer = await client.put(f"/v1/attachments{query}", content=SECRET.encode())
@@ -345,6 +361,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "evaluator_id": "d",
         "submission_id": "queued",
         "job_id": job.json()["id"],
+        "name": "stamp",
+        "letter_id": LETTER,
     }
 
 

@@ -19,6 +19,7 @@ CHANGES = [
     ("PATCH", "/v1/versions/v/nodes/n/memory", {"a": 1}),
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
+    ("PUT", "/v1/format-stamps/f", {"value": "new"}),
     ("PATCH", "/v1/sessions/s", {"status": "suspended"}),
     ("PATCH", "/v1/mcp/servers/m", {"display_name": "new"}),
     ("PATCH", "/v1/mcp/servers/m/versions/mv", {"listed": False}),
@@ -44,6 +45,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
     await client.put("/v1/versions/v/io", json=[0])
     await make.created("/v1/sessions", id="s")
+    await client.put("/v1/format-stamps/f", json={"value": "old"})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")
     await make.created("/v1/mcp/configs", id="c", user_id="u", name="old", server_id="m")
@@ -125,6 +127,7 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/workflows/empty"),
         ("DELETE", "/v1/workflows/empty?cascade=true"),
         ("DELETE", "/v1/sessions/s"),
+        ("DELETE", "/v1/format-stamps/f"),
         ("DELETE", "/v1/mcp/servers/m"),
         ("DELETE", "/v1/mcp/servers/m/versions/mv"),
         ("DELETE", "/v1/mcp/configs/c"),

@@ -9,8 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from app.http.service import Service
 from tests.attachments.uploads import put
 from tests.conftest import Make
+from tests.deadletters.letters import bury_at
 from tests.payloads import problem
 
 LISTS = {
@@ -36,6 +38,8 @@ LISTS = {
     "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
     "mcp configs": "/v1/mcp/configs",
     "attachments": "/v1/attachments/references",
+    "format stamps": "/v1/format-stamps",
+    "dead letters": "/v1/dead-letters",
     "datasets": "/v1/datasets",
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
@@ -57,7 +61,7 @@ ONE = {"tenants"}
 
 
 @pytest.fixture(autouse=True)
-async def record(make: Make, client: httpx.AsyncClient) -> None:
+async def record(service: Service, make: Make, client: httpx.AsyncClient) -> None:
     """Two of everything."""
     nodes = "/v1/invocations/inv/nodes"
     await make.workflow(id="w")
@@ -69,6 +73,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
+        await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
+        await bury_at(service.ground.database.url, client.headers["x-test-tenant"], name)
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)
