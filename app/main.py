@@ -21,6 +21,7 @@ from app.bus.hints import EmbeddedHints, Hints
 from app.bus.tolerant import TolerantHints
 from app.bus.watcher import Watched, Watcher
 from app.checkpoints.routes import routes as checkpoint_routes
+from app.conversations import watching as conversations
 from app.conversations.routes import routes as conversation_routes
 from app.costs.routes import routes as cost_routes
 from app.datasets import store as datasets
@@ -101,7 +102,9 @@ SUBJECTS = (
     Subject("submission", "submissions", ("input",)),
 )
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
-WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {}
+WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
+    conversations.KIND: conversations.moved,
+}
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 

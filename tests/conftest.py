@@ -102,8 +102,8 @@ def http(service: Service, **headers: str) -> httpx.AsyncClient:
 
 @pytest.fixture(scope="session")
 async def service(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
-    """A running service on a database of the session."""
-    async with running(settings_for(await clone())) as started:
+    """A running service on a database of the session; its streams end by themselves, which a whole answer needs."""
+    async with running(settings_for(await clone(), http={"live_stream_seconds": 1})) as started:
         yield started
 
 

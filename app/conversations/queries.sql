@@ -186,3 +186,11 @@ FROM (
   SELECT k.*, p.path FROM stream_paths AS p, conversation_checkpoints AS k
   WHERE p.tenant_id = :tenant_id AND p.path = :path AND k.tenant_id = :tenant_id AND k.number = p.number
 ) AS c
+
+-- name: moved
+SELECT w.place FROM unnest(
+  CAST(:tenant_ids AS text[]), CAST(:paths AS text[]), CAST(:incarnations AS text[]), CAST(:seqs AS bigint[])
+) WITH ORDINALITY AS w (tenant_id, path, incarnation, seq, place)
+LEFT JOIN stream_paths AS p ON p.tenant_id = w.tenant_id AND p.path = w.path
+LEFT JOIN conversation_streams AS s ON s.tenant_id = p.tenant_id AND s.number = p.number
+WHERE s.incarnation IS DISTINCT FROM w.incarnation OR s.next_seq - 1 <> w.seq

@@ -43,19 +43,30 @@ def batch_json(seq: int, records: bytes) -> bytes:
     return b'{"offset":"%b","records":%b}' % (offset_of(seq).encode(), records)
 
 
-async def forward(reader: Reader, tenant_id: str, path: str, offset: str | None, limit: int) -> Batches:
-    """The batches after an offset, the oldest first; from the start without one, none and the head for `now`.
+def after_of(offset: str | None) -> int | None:
+    """The number after which an offset reads: -1 without one, None for `now`. Raises `BadOffset`."""
+    return None if offset == NOW else -1 if offset is None else seq_of(offset)
 
-    An unknown path reads as empty. Raises `BadOffset`, `OffsetBeyondHead`.
+
+async def forward(
+    reader: Reader, tenant_id: str, path: str, after: int | None, limit: int, *, page_bytes_max: int = PAGE_BYTES_MAX
+) -> Batches:
+    """The batches after a number, the oldest first; for None there are none, and the page stands at the head.
+
+    An unknown path reads as empty. Raises `OffsetBeyondHead`.
     """
-    after = SEQ_MAX if offset == NOW else -1 if offset is None else seq_of(offset)
     rows = await reader.rows(
-        SQL["forward"], tenant_id=tenant_id, path=path, seq=after, limit=limit, page_bytes_max=PAGE_BYTES_MAX
+        SQL["forward"],
+        tenant_id=tenant_id,
+        path=path,
+        seq=SEQ_MAX if after is None else after,
+        limit=limit,
+        page_bytes_max=page_bytes_max,
     )
     if not rows:
         return Batches((), -1, True, None, -1)
     incarnation, head = rows[0]["incarnation"], rows[0]["next_seq"] - 1
-    after = head if offset == NOW else after
+    after = head if after is None else after
     _check(after, head)
     found = [(row["seq"], row["records"]) for row in rows if row["seq"] is not None]
     reached = found[-1][0] if found else after

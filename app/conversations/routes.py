@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from app.conversations import checkpoint_store, reads, store
+from starlette.responses import Response
+
+from app.conversations import checkpoint_store, live, reads, store
 from app.conversations.errors import (
     AppendUnauthorized,
     BadOffset,
@@ -12,6 +14,7 @@ from app.conversations.errors import (
     OffsetBeyondHead,
     SequenceConflict,
     StaleProducer,
+    StreamReplaced,
 )
 from app.conversations.records import read_batch
 from app.conversations.schemas import (
@@ -24,16 +27,19 @@ from app.conversations.schemas import (
     Conversation,
     ConversationList,
     ConversationPage,
+    EventsQuery,
     NewCheckpoint,
     NewConversation,
     PathQuery,
     ProducerClaim,
     ReadQuery,
 )
+from app.conversations.watching import key_of
 from app.db.database import Answer
 from app.errors import invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.live import LiveReadersFull, documented
 from app.http.paging import page
 
 routes = Routes("conversations")
@@ -68,7 +74,9 @@ async def delete_conversation(call: Call, query: PathQuery) -> Answer:
     A later conversation under the path has another incarnation. Attachments of the path are deleted by a call of their
     own.
     """
-    return await store.delete(call.writer, call.tenant_id, query.path)
+    answer = await store.delete(call.writer, call.tenant_id, query.path)
+    call.moved.append(key_of(call.tenant_id, query.path))
+    return answer
 
 
 @routes.post(
@@ -107,28 +115,57 @@ async def append_records(call: Call, body: Append) -> Answer:
     ):
         raise invalid("Submission-Attempt", "must be the same as the body's submission, which is the fence here")
     batch = await read_batch(body.records)
-    return await store.append(call.writer, call.tenant_id, body.given(), batch)
+    answer = await store.append(call.writer, call.tenant_id, body.given(), batch)
+    call.moved.append(key_of(call.tenant_id, body.path))
+    return answer
 
 
 @routes.get(
     "/v1/conversations/read",
     scope="conversations:read",
     response_model=Batches,
-    errors=(BadOffset, OffsetBeyondHead),
+    errors=(BadOffset, OffsetBeyondHead, LiveReadersFull),
 )
 async def read_conversation(call: Call, query: ReadQuery) -> Answer:
     """The batches after `offset`, the oldest first; or those before `before`, the newest first.
 
     A page has at most `limit` batches, and ends before one that would make it larger than 16 MiB; it has at least one
     where there is one. Go on with `next_offset` until `up_to_date`. A path without a conversation reads as empty.
+    With `live=long-poll` the answer comes as soon as there is a batch, and is empty after `wait_seconds`.
     """
     if query.before is not None:
-        if query.offset is not None:
-            raise invalid("before", "must not be given beside offset")
+        if query.offset is not None or query.live is not None:
+            raise invalid("before", "must not be given beside offset or live")
         found = await reads.backward(call.reader, call.tenant_id, query.path, query.before, query.limit)
+        return Answer(200, found.body())
+    after = reads.after_of(query.offset)
+    if query.live is None:
+        found = await reads.forward(call.reader, call.tenant_id, query.path, after, query.limit)
+    elif call.batched:
+        raise invalid("live", "must not be given inside a batch")
     else:
-        found = await reads.forward(call.reader, call.tenant_id, query.path, query.offset, query.limit)
+        found = await live.page(call, query.path, after, query.limit, query.wait_seconds)
     return Answer(200, found.body())
+
+
+@routes.get(
+    "/v1/conversations/events",
+    scope="conversations:read",
+    response_class=Response,
+    responses=documented(),
+    errors=(BadOffset, OffsetBeyondHead, StreamReplaced, LiveReadersFull),
+)
+async def stream_conversation(call: Call, query: EventsQuery) -> Response:
+    """The batches of a conversation as server-sent events, and those to come: one event a batch.
+
+    Its `data` is `{"offset","records"}`, its `id` `<offset>@<incarnation>`. It starts after `Last-Event-ID`, else after
+    `offset`, else at the start; under a path without a conversation it waits for one. An id of a conversation that was
+    deleted is 410 `stream_replaced`; where that happens later, it is the last event, of type `problem`.
+    """
+    start = live.start_of(query.path, call.headers.get("last-event-id"), reads.after_of(query.offset))
+    return call.ground.live.stream(
+        call, key_of(call.tenant_id, query.path), lambda position: live.events(call, position), start
+    )
 
 
 @routes.get(

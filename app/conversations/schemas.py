@@ -12,6 +12,7 @@ from app.http.fields import Body, Count, Id, Query, Verbatim
 from app.http.paging import ListQuery, PageOf
 
 PATH_BYTES_MAX = 1024
+WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX = 30, 60
 READ_LIMIT_DEFAULT, READ_LIMIT_MAX = 100, 1000
 
 
@@ -95,6 +96,16 @@ class ReadQuery(PathQuery):
     offset: str | None = Field(None, description="Only batches after it; `now` answers none, and the head.")
     before: str | None = Field(None, description="Only batches before it, the newest first; `now` starts at the head.")
     limit: ReadLimit = READ_LIMIT_DEFAULT
+    live: Literal["long-poll"] | None = Field(None, description="Wait until there is a batch.")
+    wait_seconds: Annotated[float, Field(ge=0, le=WAIT_SECONDS_MAX)] = Field(
+        WAIT_SECONDS_DEFAULT, description="How long a live read waits."
+    )
+
+
+class EventsQuery(PathQuery):
+    """Where a stream of a conversation starts."""
+
+    offset: str | None = Field(None, description="Only batches after it; `now` starts at the head.")
 
 
 class CheckpointQuery(PathQuery):

@@ -58,8 +58,10 @@ class Event:
 
 
 def documented() -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI document says of an event stream: for a route's `responses`."""
-    return {200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}}
+    """What the OpenAPI document says of an event stream, an event at a time: for a route's `responses`."""
+    text = {"type": "string"}
+    event = {"type": "object", "properties": {"id": text, "event": text, "data": text}, "required": ["data"]}
+    return {200: {"content": {MEDIA_TYPE: {"schema": event}}}}
 
 
 class Live:

@@ -31,8 +31,9 @@ SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instanc
 CLAIM = {"attempt_id": "t", "owner_id": "somebody", "lease_seconds": 30}
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
+# waits: 200, and nothing comes as long as the stream lasts.
 # operator: 403 or 404 for every tenant's key. open: the same for everyone.
-Sees = Literal["gone", "list", "own", "operator", "open"]
+Sees = Literal["gone", "list", "waits", "own", "operator", "open"]
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,7 @@ SCRIPT = [
     Line("GET /v1/conversations", "list", query="?count=exact"),
     Line("GET /v1/conversations/meta", "gone", query="?path=conv"),
     Line("GET /v1/conversations/read", "list", query="?path=conv"),
+    Line("GET /v1/conversations/events", "waits", query="?path=conv"),
     Line("POST /v1/conversations/acquire", "gone", {"path": "taken", "producer_id": "p"}),
     Line("POST /v1/conversations/append", "gone", {**APPEND, "records": [{"of": SECRET}]}),
     Line("PUT /v1/conversations/checkpoint", "own", {**CHECKPOINT, "data": SECRET}, query="?path=conv"),
