@@ -62,6 +62,9 @@ from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
 from app.stamps.routes import routes as format_stamp_routes
+from app.submissions import claiming
+from app.submissions import store as submissions
+from app.submissions.jobs import expiry
 from app.submissions.routes import routes as submission_routes
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
@@ -104,12 +107,13 @@ SUBJECTS = (
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
     conversations.KIND: conversations.moved,
+    submissions.HINT: claiming.moved,
 }
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 
 
-def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner) -> list[Entry]:
+def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner, hints: Hints) -> list[Entry]:
     """What runs beside the requests, and when."""
     idle = settings.background
 
@@ -122,14 +126,17 @@ def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner)
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000),
         Entry("purge kept answers", purge_kept_answers, 60, limit=1000),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
+        Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
     ]
 
 
 @asynccontextmanager
-async def background(settings: Settings, database: Database, metrics: Metrics, keys: Keys) -> AsyncIterator[None]:
+async def background(
+    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints
+) -> AsyncIterator[None]:
     """The timetable, running for as long as the block does."""
     jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
-    runner = Runner(timetable(settings, metrics, keys, jobs), database, metrics)
+    runner = Runner(timetable(settings, metrics, keys, jobs, hints), database, metrics)
     runner.start()
     try:
         yield
@@ -146,13 +153,16 @@ async def background(settings: Settings, database: Database, metrics: Metrics, k
 
 async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], None]) -> None:
     """`cairn worker`: the background jobs without the API, until told to stop. Raises as `opened`."""
-    database = await opened(settings)
-    try:
-        async with background(settings, database, Metrics(), Keys(database, settings.auth)):
-            on_ready()
-            await until.wait()
-    finally:
-        await database.close()
+    async with AsyncExitStack() as stack:
+        database = await opened(settings)
+        stack.push_async_callback(database.close)
+        metrics = Metrics()
+        hints = hints_of(settings, metrics)
+        stack.push_async_callback(hints.close)
+        await hints.open()
+        await stack.enter_async_context(background(settings, database, metrics, Keys(database, settings.auth), hints))
+        on_ready()
+        await until.wait()
 
 
 async def opened(settings: Settings, name: str = "cairn") -> Database:
@@ -297,7 +307,7 @@ def create_app(settings: Settings | None = None) -> Service:
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
             if chosen.background.enabled:
-                await stack.enter_async_context(background(chosen, database, metrics, keys))
+                await stack.enter_async_context(background(chosen, database, metrics, keys, hints))
             if settings is None:
                 spare_the_collector()
             yield

@@ -141,6 +141,18 @@ class BackgroundSettings(Group):
     job_lease_seconds: float = Field(30, ge=1, le=3600, description="A job whose runner is silent for longer restarts.")
 
 
+class QueueSettings(Group):
+    """What becomes of submissions whose lease has lapsed."""
+
+    lapse_seconds: float = Field(1.0, gt=0, le=60, description="How often lapsed leases are looked for.")
+    backoff_first_seconds: float = Field(
+        1.0, ge=0, le=3600, description="Longest pause after the first lapsed attempt; it doubles with each."
+    )
+    backoff_longest_seconds: float = Field(
+        300, ge=0, le=86_400, description="Longest pause between two attempts. Half of a pause is at random."
+    )
+
+
 class LogSettings(Group):
     """What the process writes to standard error."""
 
@@ -173,6 +185,7 @@ class Settings(BaseSettings):
     http: HttpSettings = Field(default_factory=HttpSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
     background: BackgroundSettings = Field(default_factory=BackgroundSettings)
+    queue: QueueSettings = Field(default_factory=QueueSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
     var_folder: Path = Field(Path("var"), description="Where `cairn dev` keeps the data of its embedded servers.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -79,6 +80,7 @@ class Live:
         self.watcher, self.readers_max, self.readers = watcher, readers_max, 0
         self.heartbeat_seconds, self.stream_seconds = heartbeat_seconds, stream_seconds
         self._counted = counted
+        self._lines: dict[Key, deque[Wake]] = {}
 
     def end(self) -> None:
         """Let every reader go: streams end at the border of an event, long-polls answer with what they have."""
@@ -130,6 +132,47 @@ class Live:
                 call.waited_seconds += time.monotonic() - begun
                 if not rung:
                     return found
+
+    async def first(
+        self, call: Call, key: Key, seconds: float, take: Callable[[bool], Awaitable[T | None]]
+    ) -> T | None:
+        """What `take` gives once it gives anything; None where the client goes or the process ends before.
+
+        For what only one can have: of all who wait for a key the first in line tries when it has moved, and the next
+        one tries once that one got something, so what moved costs as many tries as there is to take. `take` is told
+        whether this is its last try, after so many seconds. Raises `LiveReadersFull`, and what `take` raises.
+        """
+        found = await take(seconds <= 0)
+        if found is not None or seconds <= 0:
+            return found
+        async with self.reader(call, key) as wake:
+            ends_at = time.monotonic() + seconds
+            with self._in_line(key, wake) as line:
+                while True:
+                    if line[0] is wake and not wake.ended:
+                        found = await take(False)
+                        if found is not None:
+                            return found
+                    begun = time.monotonic()
+                    rung = await wake.wait(ends_at - begun)
+                    call.waited_seconds += time.monotonic() - begun
+                    if not rung:
+                        break
+            return None if wake.ended else await take(True)
+
+    @contextmanager
+    def _in_line(self, key: Key, wake: Wake) -> Iterator[deque[Wake]]:
+        line = self._lines.setdefault(key, deque())
+        line.append(wake)
+        try:
+            yield line
+        finally:
+            was_first = line[0] is wake
+            line.remove(wake)
+            if not line:
+                del self._lines[key]
+            elif was_first:
+                line[0].ring()
 
     def stream(
         self, call: Call, key: Key, read: Callable[[P], Awaitable[tuple[Sequence[Event], P]]], position: P

@@ -61,10 +61,7 @@ WITH changed AS (
 -- Of the head of a session no other changes anything but settlement, so the row's own lock is enough. It is locked as
 -- an update of a key is, against writes under an attempt.
 WITH changed AS (
-  UPDATE submissions AS s SET {{claimed}}, attempt_id = :attempt_id, lease_expires_at = {{lease_expires_at}},
-    lease_lapses_at = {{lease_lapses_at}},
-    timeout_at = COALESCE(s.timeout_at,
-      GREATEST(clock_timestamp(), CAST(:client_time AS timestamptz)) + make_interval(secs => s.timeout_seconds))
+  UPDATE submissions AS s SET {{claimed}}, attempt_id = :attempt_id
   WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{runnable}}
     AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING s.*
@@ -98,3 +95,54 @@ WITH deleted AS (
 
 -- name: unsettled
 SELECT EXISTS (SELECT FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.status <> 'settled') AS unsettled
+
+-- name: renew
+-- Rows are locked in the order of their ids, so that two renewals cannot wait for each other. A lease that has lapsed
+-- and that nobody took is renewed too. Moves neither the revision nor updated_at, as every sign of life.
+WITH given AS (
+  SELECT g.id, min(g.place) AS place FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS g (id, place) GROUP BY g.id
+), held AS MATERIALIZED (
+  SELECT r.id FROM submissions AS r
+  WHERE r.tenant_id = :tenant_id AND r.id = ANY (CAST(:ids AS text[])) AND r.status = 'running'
+    AND r.owner_id = :owner_id
+  ORDER BY r.id FOR NO KEY UPDATE
+), renewed AS (
+  UPDATE submissions AS s SET lease_expires_at = {{lease_expires_at}}, lease_lapses_at = {{lease_lapses_at}}
+  FROM held AS h WHERE s.tenant_id = :tenant_id AND s.id = h.id
+  RETURNING s.id
+), answer AS (
+  SELECT 200 AS status, CAST(NULL AS bigint) AS etag, json_build_object(
+    'renewed', COALESCE(json_agg(g.id ORDER BY g.place) FILTER (WHERE r.id IS NOT NULL), '[]'),
+    'skipped', COALESCE(json_agg(g.id ORDER BY g.place) FILTER (WHERE r.id IS NULL), '[]')) AS body
+  FROM given AS g LEFT JOIN renewed AS r ON r.id = g.id
+)
+
+-- name: work
+-- Which of those who wait would find something, in one look for all of them.
+SELECT w.tenant_id, w.agent FROM unnest(CAST(:tenant_ids AS text[]), CAST(:agents AS text[])) AS w (tenant_id, agent)
+WHERE CASE WHEN w.agent = '' THEN EXISTS (
+    SELECT FROM submissions AS s WHERE s.tenant_id = w.tenant_id AND {{runnable}})
+  ELSE EXISTS (
+    SELECT FROM submissions AS s WHERE s.tenant_id = w.tenant_id AND s.agent = w.agent AND {{runnable}}) END
+
+-- name: lapse
+-- One statement for all that has lapsed. What only became the head of its session has no event; the rest was changed by
+-- this statement, as its instants tell.
+WITH changed AS MATERIALIZED (
+  SELECT * FROM cairn_lapse(
+    CAST(:limit AS integer), make_interval(secs => CAST(:first_seconds AS float8)),
+    make_interval(secs => CAST(:longest_seconds AS float8)))
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, w.type, 'submission', s.id, {{submission}}
+  FROM changed AS s CROSS JOIN LATERAL (VALUES
+    (1, CASE WHEN s.status = 'settled' THEN 'submission.settled' WHEN s.attempt_count > 0 THEN 'submission.requeued'
+      ELSE 'submission.reverted' END),
+    (2, CASE WHEN s.status = 'settled' AND s.joined_into IS NULL THEN 'submission.dead' END)
+  ) AS w (place, type)
+  WHERE w.type IS NOT NULL AND s.updated_at >= statement_timestamp()
+  ORDER BY s.sequence, w.place
+)
+SELECT s.tenant_id, s.agent, {{runnable}} AS runnable,
+  s.updated_at >= statement_timestamp() AND (s.attempt_count > 0 AND s.joined_into IS NULL) AS lapsed
+FROM changed AS s

@@ -6,8 +6,9 @@ from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.including import Including
-from app.http.paging import IncludeQuery
-from app.submissions import store
+from app.http.live import LiveReadersFull
+from app.http.paging import IncludeQuery, page
+from app.submissions import claiming, listing, store
 from app.submissions.errors import (
     AlreadyJoined,
     AlreadyRunning,
@@ -19,7 +20,19 @@ from app.submissions.errors import (
     SubmissionConflict,
     SubmissionNotFound,
 )
-from app.submissions.schemas import Admission, Claim, NewSubmission, Submission, Unsettled
+from app.submissions.schemas import (
+    Admission,
+    Claim,
+    ClaimNext,
+    NewSubmission,
+    Renewed,
+    RenewLeases,
+    Submission,
+    SubmissionList,
+    SubmissionPage,
+    Submissions,
+    Unsettled,
+)
 
 routes = Routes("submissions")
 INCLUDING = Including(store.SUBMISSION, "submissions AS t")
@@ -46,6 +59,46 @@ async def admit_submission(call: Call, body: NewSubmission) -> Answer:
     """
     answer = await store.admit(call.writer, call.tenant_id, body.given())
     return store.told(call.moved, call.tenant_id, answer)
+
+
+@routes.post(
+    "/v1/submissions/claim-next",
+    scope="submissions:write",
+    batchable=False,
+    including=WITH_INPUT,
+    response_model=Submissions,
+    errors=(LiveReadersFull,),
+)
+async def claim_next_submissions(call: Call, body: ClaimNext) -> Answer:
+    """Claim what is next: heads of sessions that are ready and due, by priority and then by sequence.
+
+    Each runs under a new attempt, made by the service; no two are of one session. Where there is nothing it waits up
+    to `wait_seconds` for something, and then answers no items. A claim whose answer is lost runs until its lease
+    lapses: send an Idempotency-Key, and the repeat answers the same items.
+    """
+    given = body.given()
+    found = await call.ground.live.first(
+        call,
+        claiming.waits_for(call.tenant_id, body.agent),
+        body.wait_seconds,
+        lambda last: claiming.claim_next(call.writer, call.tenant_id, given, last=last),
+    )
+    return Answer(200, claiming.EMPTY, kept=claiming.EMPTY) if found is None else found
+
+
+@routes.post("/v1/submissions/renew-leases", scope="submissions:write", response_model=Renewed)
+async def renew_leases(call: Call, body: RenewLeases) -> Answer:
+    """Renew the leases of running submissions that the owner holds: a sign of life, which moves no ETag.
+
+    A lease that has lapsed and that nobody took is renewed too. What is not running, or not the owner's, is skipped.
+    """
+    return await claiming.renew(call.writer, call.tenant_id, body.given())
+
+
+@routes.get("/v1/submissions", scope="submissions:read", response_model=SubmissionPage)
+async def list_submissions(call: Call, query: SubmissionList) -> Answer:
+    """The submissions of this tenant by `sequence`, the order in which they were admitted."""
+    return await page(call, listing.SUBMISSIONS, query, listing.filters(query))
 
 
 @routes.get("/v1/submissions/unsettled", scope="submissions:read", response_model=Unsettled)

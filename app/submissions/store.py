@@ -85,7 +85,12 @@ FRAGMENTS = {
     "lease_lapses_at": LEASE_LAPSES_AT,
     # Of the rows `s`: what has become runnable, as the agents that wait for it are told.
     "runnable": "s.status = 'queued' AND s.is_head AND s.canonical_ready_at IS NOT NULL"
-    " AND s.due_at <= clock_timestamp()",
+    " AND s.due_at <= statement_timestamp()",
+    # What every claim sets, beside the attempt's id. The first one starts the time for all attempts.
+    "claimed": f"status = 'running', owner_id = :owner_id, attempt_count = s.attempt_count + 1,"
+    f" started_at = clock_timestamp(), lease_expires_at = {LEASE_EXPIRES_AT}, lease_lapses_at = {LEASE_LAPSES_AT},"
+    " timeout_at = COALESCE(s.timeout_at, GREATEST(clock_timestamp(), CAST(:client_time AS timestamptz))"
+    " + make_interval(secs => s.timeout_seconds)), revision = s.revision + 1, updated_at = clock_timestamp()",
 }
 
 
@@ -163,8 +168,6 @@ SQL = load(
     returned=f"s.tenant_id, s.revision, s.is_head, s.due_at, {_RETURNED}",
     admitted=_ADMITTED.json("s"),
     receipt=_RECEIPT.json("r"),
-    claimed="status = 'running', owner_id = :owner_id, attempt_count = s.attempt_count + 1,"
-    " started_at = clock_timestamp(), revision = s.revision + 1, updated_at = clock_timestamp()",
 )
 # What a submission is where the client does not say.
 DEFAULTS = {"ready": True, "max_attempts": 10, "timeout_seconds": 3600, "priority": 0, "on_lapse": "requeue"}

@@ -24,6 +24,7 @@ STATUSES = ("queued", "running", "terminalizing", "settled", "joining", "joined"
 OUTCOMES = ("completed", "failed", "aborted")
 ON_LAPSE = ("requeue", "hold")
 UNSETTLED = text("status <> 'settled'")
+UNREADY = text("status = 'queued' AND canonical_ready_at IS NULL")
 RUNNABLE = text("status = 'queued' AND is_head AND canonical_ready_at IS NOT NULL")
 
 
@@ -155,6 +156,9 @@ submissions = Table(
     Index("ix_submissions_unsettled", "tenant_id", "session_number", "sequence", postgresql_where=UNSETTLED),
     Index("ix_submissions_status", "tenant_id", "status", "sequence", postgresql_where=UNSETTLED),
     Index("ix_submissions_agent", "tenant_id", "agent", "sequence"),
+    Index("ix_submissions_open", "tenant_id", "sequence", postgresql_where=UNSETTLED),
+    Index("ix_submissions_unready", "tenant_id", "sequence", postgresql_where=UNREADY),
+    Index("ix_submissions_heads", "tenant_id", "sequence", postgresql_where=RUNNABLE),
     Index(
         "ix_submissions_runnable",
         "tenant_id",

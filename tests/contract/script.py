@@ -28,6 +28,7 @@ APPEND = {
 LETTER = "letter"
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
 SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instance_id": "i", "input": SECRET}
+RENEWAL = {"owner_id": "somebody", "lease_seconds": 30}
 CLAIM = {"attempt_id": "t", "owner_id": "somebody", "lease_seconds": 30}
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
@@ -234,7 +235,10 @@ SCRIPT = [
     Line("GET /v1/attachments/references", "list", query="?path=p&count=exact"),
     Line("DELETE /v1/attachments", "list", query="?path=unused"),
     Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
+    Line("GET /v1/submissions", "list", query="?include=input&count=exact"),
     Line("GET /v1/submissions/unsettled", "list"),
+    Line("POST /v1/submissions/claim-next", "list", {"owner_id": "somebody", "agent": "unclaimed"}),
+    Line("POST /v1/submissions/renew-leases", "list", {**RENEWAL, "submission_ids": ["running"]}),
     Line("GET /v1/submissions/{submission_id}", "gone"),
     Line("POST /v1/submissions/{submission_id}/ready", "gone"),
     Line("POST /v1/submissions/{submission_id}/claim", "gone", CLAIM, ids={"submission_id": "claimed"}),
@@ -336,8 +340,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     incarnation = await arrange_conversations(made)
-    for name in ("queued", "claimed"):
+    for name in ("queued", "claimed", "running"):
         await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "agent": SECRET})
+    await made("POST", "/v1/submissions/running/claim", CLAIM)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,

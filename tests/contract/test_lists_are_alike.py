@@ -51,6 +51,7 @@ LISTS = {
     "evolution runs": "/v1/evolution-runs",
     "generations": "/v1/evolution-runs/r/generations",
     "versions of a run": "/v1/evolution-runs/r/versions",
+    "submissions": "/v1/submissions",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -78,6 +79,7 @@ async def record(service: Service, make: Make, client: httpx.AsyncClient) -> Non
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)
+        await make.submission(id=name)
         await make.created("/v1/mcp/servers", id=name, publisher_id="p", slug=name, display_name="n")
         version = "v" if name == "w" else name
         await make.created("/v1/mcp/servers/w/versions", id=version, version=name)

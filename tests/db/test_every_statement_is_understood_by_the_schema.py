@@ -73,6 +73,8 @@ def built(module: ModuleType, function: Any) -> Iterator[Statement]:
         # Shapes of one module may differ in their payloads: what a shape lacks is left out by it.
         yield function(frozenset())
         yield function(verbatim)
+    elif list(hints) == ["limit", "of_agent"]:
+        yield from (function(1, of_agent) for of_agent in (True, False))
     elif list(hints) == ["names"]:
         fields = [*getattr(module, "FIELDS", {}), *getattr(module, "RESULTS", {}), *getattr(module, "OUTCOME", {})]
         for names in chain(combinations(fields, 1), [tuple(fields)]):

@@ -1,0 +1,103 @@
+"""Claims for workers that take whatever is next, the leases that they renew, and what becomes of those they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.bus.hints import Key
+from app.bus.watcher import Watched
+from app.db.database import Answer, Reader, Writer
+from app.db.sql import Statement, load
+from app.submissions import store
+
+EMPTY = b'{"items":[]}'
+_ORDER = "s.priority DESC, s.sequence"
+
+
+def _items(json: str) -> str:
+    """The SQL aggregate that gives `{"items":[…]}`, also of none."""
+    listed = f"COALESCE(string_agg(CAST({json} AS text), ',' ORDER BY {_ORDER}), '')"
+    return f"CAST('{{\"items\":[' || {listed} || ']}}' AS json)"
+
+
+@lru_cache(maxsize=256)
+def _claim_next(limit: int, of_agent: bool) -> Statement:
+    return load(
+        __file__,
+        "claim_next.sql",
+        **store.FRAGMENTS,
+        items=_items(store.FRAGMENTS["submission"]),
+        items_with_input=_items(store.FRAGMENTS["with_input"]),
+        of_agent=" AND s.agent = :agent" if of_agent else "",
+        limit=str(int(limit)),
+    )["claim_next"]
+
+
+async def claim_next(writer: Writer, tenant_id: str, given: dict[str, Any], *, last: bool) -> Answer | None:
+    """Claim what is next, at most `limit` submissions, each with its input and a new attempt.
+
+    None where there is nothing, unless it is the `last` try: then none are the answer.
+    """
+    agent = given.get("agent")
+    return await writer.answer(
+        _claim_next(given.get("limit", 1), agent is not None),
+        tenant_id=tenant_id,
+        agent=agent,
+        owner_id=given["owner_id"],
+        last=last,
+        **store.lease_of({"lease_seconds": given.get("lease_seconds", 30)}),
+    )
+
+
+def waits_for(tenant_id: str, agent: str | None) -> Key:
+    """What is told when there may be something to claim: for one agent, or for whoever takes any."""
+    return Key(store.HINT, tenant_id, agent or "")
+
+
+async def moved(reader: Reader, watched: Collection[Watched]) -> list[Watched]:
+    """Those of the waiting for whom there is something to claim; one statement for all of them."""
+    by_key = {(each.key.tenant_id, each.key.name): each for each in watched}
+    rows = await reader.rows(
+        store.SQL["work"], tenant_ids=[tenant for tenant, _ in by_key], agents=[agent for _, agent in by_key]
+    )
+    return [by_key[row["tenant_id"], row["agent"]] for row in rows]
+
+
+async def renew(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer:
+    """Renew the leases that the owner holds, whether lapsed or not; which were renewed, and which skipped."""
+    answer = await writer.answer(
+        store.SQL["renew"],
+        tenant_id=tenant_id,
+        owner_id=given["owner_id"],
+        ids=given["submission_ids"],
+        **store.lease_of(given),
+    )
+    assert answer is not None  # an aggregate without GROUP BY has a row
+    return answer
+
+
+@dataclass(frozen=True)
+class Lapsed:
+    """How many leases were found lapsed and dealt with, and whom to tell of what can be claimed now."""
+
+    count: int
+    hints: list[Key]
+
+
+async def lapse(writer: Reader, limit: int, first_seconds: float, longest_seconds: float) -> Lapsed:
+    """Return what has lapsed to the queue, or settle it as failed where no attempt or no time is left.
+
+    The pause before the next attempt begins at `first_seconds` and doubles with each, up to `longest_seconds`.
+    """
+    rows = await writer.rows(
+        store.SQL["lapse"], limit=limit, first_seconds=first_seconds, longest_seconds=longest_seconds
+    )
+    agents: dict[str, set[str]] = {}
+    for row in rows:
+        if row["runnable"]:
+            agents.setdefault(row["tenant_id"], set()).add(row["agent"])
+    hints = [hint for tenant_id, names in agents.items() for hint in store.hints_of(tenant_id, names)]
+    return Lapsed(sum(row["lapsed"] for row in rows), hints)
