@@ -132,6 +132,20 @@ async def test_renewals_and_writes_pass_each_other(writer: httpx.AsyncClient, fr
             assert (await writer.put("/v1/workflows/x", json={}, headers=UNDER)).status_code == 201
 
 
+async def test_holding_an_attempt_does_not_read_all_that_run(writer: httpx.AsyncClient, opened: Open) -> None:
+    connection, tenant = await opened(), key(writer)[0]
+    for number in range(300):
+        await attempts.run(connection, tenant, f"s{number}", f"a{number}")
+    # The kept plan too, and before anybody has counted the rows: any index that begins with the tenant is as good.
+    for number in range(8):
+        await connection.execute("SELECT cairn_hold_attempt($1, $2, $3)", tenant, f"s{number}", f"a{number}")
+    async with connection.transaction():
+        read = await connection.fetchval(
+            "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'submissions'"
+        )
+    assert read < 300
+
+
 async def test_an_open_transaction_holds_the_attempt_from_its_first_statement(
     writer: httpx.AsyncClient, fresh: Service, opened: Open
 ) -> None:
