@@ -188,3 +188,37 @@ async def test_api_processes_do_not_outlive_the_one_that_started_them(clone: Cal
         process.wait(20)
         _, alive = await asyncio.to_thread(psutil.wait_procs, family, 20)
         assert [child for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+async def test_b19_streams_and_long_polls_of_every_process_end_with_it(clone: Callable[[], Awaitable[str]]) -> None:
+    with serving(await clone(), http__workers=2, http__grace_seconds=20) as process:
+        async with httpx.AsyncClient(base_url=process.url, headers=KEY, timeout=60) as client:
+            assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+            client.headers["x-tenant-id"] = "acme"
+
+            async def followed() -> list[str]:
+                async with client.stream("GET", "/v1/conversations/events", params={"path": "p"}) as answer:
+                    assert answer.status_code == 200
+                    # A stream that was cut off, in place of ended, raises here.
+                    return [line async for line in answer.aiter_lines()]
+
+            async def polled() -> httpx.Response:
+                query = {"path": "p", "live": "long-poll", "wait_seconds": "30"}
+                return await client.get("/v1/conversations/read", params=query)
+
+            waiting = [asyncio.create_task(followed()) for _ in range(6)]
+            polls = [asyncio.create_task(polled()) for _ in range(6)]
+
+            async def all_wait() -> bool:
+                text = (await client.get("/metrics")).text
+                return "cairn_live_readers 12.0" in text
+
+            await eventually(all_wait, "twelve readers")
+            begun = time.monotonic()
+            process.send(signal.SIGTERM)
+            for lines in await asyncio.gather(*waiting):
+                assert set(lines) <= {":", ""}
+            assert {answer.status_code for answer in await asyncio.gather(*polls)} == {200}
+        assert process.wait(20) == 0
+        assert time.monotonic() - begun < 10
+        assert "Traceback" not in process.output()
