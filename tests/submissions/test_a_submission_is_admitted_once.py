@@ -11,7 +11,9 @@ import asyncpg
 import httpx
 import pytest
 
+from app.background.runner import drain
 from app.db.sql import Statement
+from app.events.jobs import sequencer
 from app.http.service import Service
 from app.submissions import store
 from tests.conftest import Make
@@ -110,7 +112,7 @@ async def test_b08_fifty_that_admit_one_submission_admit_one(service: Service, c
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
-async def test_the_input_comes_back_byte_for_byte(client: httpx.AsyncClient, payload: bytes) -> None:
+async def test_the_input_comes_back_byte_for_byte(service: Service, client: httpx.AsyncClient, payload: bytes) -> None:
     text = b'{"session_key":"k","kind":"direct","agent":"a","instance_id":"i","id":"s","input":' + payload + b"}"
     made = await send(client, "POST", PATH, text)
     assert made.status_code == 201, made.text
@@ -118,6 +120,9 @@ async def test_the_input_comes_back_byte_for_byte(client: httpx.AsyncClient, pay
     assert (await client.get(f"{PATH}/s")).content.endswith(b',"input":' + payload + b"}")
     claimed = await client.post(f"{PATH}/s/claim", json={"attempt_id": "t", "owner_id": "w", "lease_seconds": 30})
     assert claimed.content.endswith(b',"input":' + payload + b"}")
+    await drain(sequencer(lambda _waited: None), service.ground.database)
+    told = (await client.get("/v1/events?include=input")).content
+    assert told.count(b',"input":' + payload + b"}}") == 2
 
 
 async def test_a_kept_answer_holds_no_copy_of_the_input_and_its_replay_shows_it(
@@ -134,6 +139,26 @@ async def test_a_kept_answer_holds_no_copy_of_the_input_and_its_replay_shows_it(
         Statement("SELECT body FROM idempotency_keys WHERE tenant_id = :tenant_id"), tenant_id=tenant(client)
     )
     assert len(rows) == 2
+    assert not any(b"a secret" in row["body"] for row in rows)
+
+
+async def test_a_batch_admits_and_claims_and_its_replay_shows_the_input_again(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    claim = {"attempt_id": "t", "owner_id": "w", "lease_seconds": 30}
+    body = {
+        "operations": [
+            {"method": "POST", "path": PATH, "body": {**BODY, "input": "a secret of some length"}},
+            {"method": "POST", "path": f"{PATH}/s/claim", "body": claim},
+        ]
+    }
+    made, again = [await client.post("/v1/batch", json=body, headers={"idempotency-key": "k"}) for _ in range(2)]
+    assert [result["status"] for result in made.json()["results"]] == [201, 200]
+    assert made.content.count(b"a secret of some length") == 2
+    assert (again.headers["idempotency-replayed"], again.json()) == ("true", made.json())
+    rows = await service.ground.database.rows(
+        Statement("SELECT body FROM idempotency_keys WHERE tenant_id = :tenant_id"), tenant_id=tenant(client)
+    )
     assert not any(b"a secret" in row["body"] for row in rows)
 
 
