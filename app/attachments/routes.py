@@ -21,6 +21,7 @@ from app.db.database import Answer
 from app.http import ranged
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.immutable import IMMUTABLE, is_held
 from app.http.paging import page
 from app.http.received import Received
 
@@ -68,14 +69,14 @@ async def put_attachment(call: Call, query: NewAttachment, body: Received) -> An
 async def get_attachment(call: Call, query: AttachmentQuery) -> Answer | Response:
     """The bytes of an attachment, always as a download, with its reference in headers; one range of them if asked.
 
-    They are checked against their digest before the first is sent. Where they turn out damaged later, the connection
-    is cut: an answer that is as long as it said it would be is right.
+    They are checked before the first is sent, of large ones the first 64 MiB, and again as they are sent. Where they
+    turn out damaged only then, the connection is cut: an answer that is as long as it said it would be is right.
     """
     with_bytes = call.method == "GET"
     stored = await store.find(call.reader, call.tenant_id, query.model_dump(), with_bytes=with_bytes)
     tag, size_bytes = store.tag_of(stored), stored["content_bytes"]
-    if ranged.unchanged(call, tag):
-        return Answer(304, None, headers={"ETag": tag, "Cache-Control": ranged.IMMUTABLE})
+    if is_held(call, tag):
+        return Answer(304, None, headers={"ETag": tag, **IMMUTABLE})
     span = ranged.asked(call, tag, size_bytes)
     start, end = (0, size_bytes) if span is None else (span.start, span.end)
     body = await store.opened(call.reader, call.tenant_id, stored, start, end) if with_bytes else b""

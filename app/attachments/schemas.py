@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from app.conversations.schemas import Path
 from app.http.fields import Count, Query
 from app.http.paging import ListQuery, PageOf
 
-ID_BYTES_MAX, PATH_BYTES_MAX, NAME_BYTES_MAX = 255, 1024, 2048
+ID_BYTES_MAX, NAME_BYTES_MAX = 255, 2048
 
 
 def _within(bytes_max: int) -> AfterValidator:
@@ -23,7 +24,6 @@ def _within(bytes_max: int) -> AfterValidator:
 
 
 # In a query any text is an id: no word is a route beside it.
-Path = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX), _within(PATH_BYTES_MAX)]
 Identifier = Annotated[str, Field(min_length=1, max_length=ID_BYTES_MAX), _within(ID_BYTES_MAX)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 PATH = Field(description="The path of the conversation's stream.", examples=["agents/echo/i1"])

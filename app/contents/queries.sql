@@ -13,8 +13,9 @@ SELECT c.digest, c.bytes FROM content_chunks AS c
 WHERE c.tenant_id = :tenant_id AND c.content_number = :number AND c.position = :position
 
 -- name: examine
+-- The lengths of all, which reads none of their bytes; of the first so many the bytes too.
 SELECT count(*) AS chunks, COALESCE(sum(octet_length(c.bytes)), 0) AS size_bytes,
-  COALESCE(bool_and(sha256(c.bytes) = c.digest), true) AS true_to_digest
+  COALESCE(bool_and(sha256(c.bytes) = c.digest) FILTER (WHERE c.position < :until), true) AS true_to_digest
 FROM content_chunks AS c
 WHERE c.tenant_id = :tenant_id AND c.content_number = :number AND c.position BETWEEN :first AND :last
 

@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from app.errors import AppError
 from app.http.call import Call
+from app.http.immutable import IMMUTABLE
 
 _RANGE = re.compile(r"bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})", re.IGNORECASE | re.ASCII).fullmatch
 # RFC 9110: type and subtype are tokens; parameters are tokens or quoted strings.
@@ -22,7 +23,6 @@ _MEDIA_TYPE = re.compile(
 _UNSAFE_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # File systems keep no longer names; the whole name is in the resource.
 NAME_BYTES_MAX = 255
-IMMUTABLE = "private, max-age=31536000, immutable"
 # Opened in a browser all the same, it runs nothing, loads nothing and frames nothing.
 INERT = {"Content-Security-Policy": "default-src 'none'; sandbox", "Cross-Origin-Resource-Policy": "same-origin"}
 
@@ -67,14 +67,6 @@ RANGE_HEADERS: list[dict[str, Any]] = [
 ]
 
 
-def unchanged(call: Call, tag: str) -> bool:
-    """Whether the caller holds the bytes with this digest already (`If-None-Match`)."""
-    header = call.headers.get("if-none-match")
-    if header is None:
-        return False
-    return header.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in header.split(","))
-
-
 def asked(call: Call, tag: str, size_bytes: int) -> Span | None:
     """The range that a GET asks for; None for everything. Raises `RangeNotSatisfiable`.
 
@@ -106,8 +98,8 @@ def head_of(tag: str, media_type: str, file_name: str | None) -> dict[str, str]:
         "Content-Type": media_type if _MEDIA_TYPE(media_type) else "application/octet-stream",
         "Content-Disposition": disposition(file_name),
         "ETag": tag,
-        "Cache-Control": IMMUTABLE,
         "Accept-Ranges": "bytes",
+        **IMMUTABLE,
         **INERT,
     }
 

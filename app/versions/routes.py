@@ -9,6 +9,7 @@ from app.errors import PreconditionFailed
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.fields import Verbatim
+from app.http.immutable import IMMUTABLE, is_held
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.versions import store
@@ -28,13 +29,6 @@ from app.workflows.errors import WorkflowNotFound
 routes = Routes("versions")
 INCLUDING = Including(store.VERSION, "versions AS t")
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The caller has it already (`If-None-Match`)."}}
-IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
-
-
-def unchanged(call: Call, tag: str) -> bool:
-    """Whether the caller holds this immutable representation already (`If-None-Match`)."""
-    header = call.headers.get("if-none-match")
-    return header is not None and (header.strip() == "*" or tag in (part.strip() for part in header.split(",")))
 
 
 @routes.post(
@@ -70,7 +64,7 @@ async def get_latest_version(call: Call, query: IncludeQuery) -> Answer:
 async def get_version(call: Call, version_id: str, query: IncludeQuery) -> Answer:
     """A version with its DSL (`include=` leaves it out). It never changes: `If-None-Match` answers 304."""
     found = await store.get(call.reader, call.tenant_id, version_id, store.VERSION.shown(query.include))
-    return Answer(304, None, found.etag) if unchanged(call, '"1"') else found
+    return Answer(304, None, found.etag) if is_held(call, '"1"') else found
 
 
 @routes.get(
@@ -84,7 +78,7 @@ async def get_version_dsl(call: Call, version_id: str) -> Answer:
     """The DSL of a version, byte for byte as it was sent; it may be cached for ever."""
     dsl, hashed = await store.dsl(call.reader, call.tenant_id, version_id)
     headers = {"ETag": f'"{hashed}"', **IMMUTABLE}
-    return Answer(304, None, headers=headers) if unchanged(call, f'"{hashed}"') else Answer(200, dsl, headers=headers)
+    return Answer(304, None, headers=headers) if is_held(call, f'"{hashed}"') else Answer(200, dsl, headers=headers)
 
 
 @routes.get("/v1/versions", scope="versions:read", response_model=VersionPage)

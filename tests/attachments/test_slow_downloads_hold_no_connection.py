@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 import asyncpg
 import httpx
+import pytest
 
 from tests.api_process import serving
 from tests.attachments.uploads import MIB, put, reference, sample
@@ -70,3 +71,28 @@ async def test_b16_slow_downloads_and_slow_uploads_hold_no_connection(clone: Cal
             for answer in started:
                 assert await answer.aread() == content
     await connection.close()
+
+
+async def test_a_deletion_cuts_the_downloads_that_are_under_way(clone: Callable[[], Awaitable[str]]) -> None:
+    content = sample(SIZE)
+    with serving(await clone()) as process:
+        operator = {"authorization": HEADERS["authorization"]}
+        async with httpx.AsyncClient(base_url=process.url, headers=operator, timeout=60) as client:
+            assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+            client.headers["x-tenant-id"] = "acme"
+            assert (await put(client, content)).status_code == 201
+            query = {name: reference(content)[name] for name in ("path", "id", "conversation_id")}
+            async with client.stream("GET", "/v1/attachments", params=query) as answer:
+                deleted = await client.delete("/v1/attachments", params={"path": query["path"]})
+                assert deleted.json() == {"deleted": 1}
+                received = bytearray()
+
+                async def read_on() -> None:
+                    async for part in answer.aiter_raw():
+                        received.extend(part)
+
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await read_on()
+            assert len(received) < len(content)
+            assert content.startswith(received)
+            assert (await client.get("/v1/workflows")).status_code == 200

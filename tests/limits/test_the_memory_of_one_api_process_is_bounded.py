@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import pytest
 
@@ -15,6 +17,8 @@ from tests.conftest import ADMIN_KEY
 
 MIB = 1024 * 1024
 IDLE_MAX = 200 * MIB
+# Of raw bytes it has a few chunks in its hands, however many there are.
+RAW_SIZE, RAW_MAX = 192 * MIB, 48 * MIB
 # The body, the payload cut from it, and what the driver builds of it; the rest is the process's own noise.
 TIMES_MAX = 4.5
 SIZE = 64 * MIB - 1024
@@ -36,6 +40,10 @@ class Alone:
     def send(self, path: str, body: bytes) -> bytes:
         """What a POST answers; it must succeed."""
         return self._ask(urllib.request.Request(self.server.url + path, body, {"Content-Type": "application/json"}))
+
+    def put(self, path: str, body: bytes) -> bytes:
+        """What a PUT of raw bytes answers."""
+        return self._ask(urllib.request.Request(self.server.url + path, body, method="PUT"))
 
     def read(self, path: str) -> bytes:
         """What a GET answers."""
@@ -82,3 +90,18 @@ def test_a_payload_as_large_as_a_body_may_be_needs_about_four_times_its_size(alo
     read = alone.read(f"/v1/invocations/i/messages/{name}")
     assert peak_bytes(pid) - before < bound
     assert payload in read
+
+
+def test_raw_bytes_pass_through_in_parts_both_ways(alone: Alone) -> None:
+    content, pid = bytes(range(256)) * (RAW_SIZE // 256), alone.server.pid
+    which = {"path": "p", "id": "a", "conversation_id": "c"}
+    said = {"mime_type": "x/y", "size": len(content), "digest": hashlib.sha256(content).hexdigest()}
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    alone.put(f"/v1/attachments?{urlencode({**which, **said})}", content)
+    assert peak_bytes(pid) - before < RAW_MAX
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    read = alone.read(f"/v1/attachments?{urlencode(which)}")
+    assert peak_bytes(pid) - before < RAW_MAX
+    assert read == content
