@@ -66,6 +66,7 @@ from app.submissions import claiming
 from app.submissions import store as submissions
 from app.submissions.jobs import expiry
 from app.submissions.routes import routes as submission_routes
+from app.submissions.transition_routes import routes as submission_transition_routes
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tenants.routes import routes as tenant_routes
@@ -249,6 +250,7 @@ def endpoints() -> list[Endpoint]:
         *submission_routes,
         *format_stamp_routes,
         *dead_letter_routes,
+        *submission_transition_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

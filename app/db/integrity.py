@@ -17,6 +17,7 @@ from app.errors import (
     PersistenceError,
     StaleAttempt,
     Unavailable,
+    changed,
 )
 
 _by_constraint: dict[str, Callable[[], AppError]] = {}
@@ -31,6 +32,7 @@ KEY_KEPT = "CA002"
 INCOMPLETE = "CA003"
 TAKEN = "CA004"
 STALE = "CA006"
+ANOTHER_REVISION = "CA007"
 _UNSTORABLE = frozenset(
     {"22000", "22P05", "22P02", "22021", "22003", "22007", "22008", "22009", "22023", "22032", "54000"}
 )
@@ -78,17 +80,27 @@ def explain(error: BaseException) -> AppError:
     return PersistenceError("The service failed; nothing was stored.")
 
 
+def _explain_detail(state: str, detail: str | None) -> AppError | None:
+    """The refusal of the service's own functions that say in their detail what the caller can act on."""
+    if state == TAKEN:
+        return IdsTaken(json.loads(detail or "[]"))
+    if state == STALE:
+        return StaleAttempt(
+            "The attempt does not own the submission; nothing was stored.", **json.loads(detail or "{}")
+        )
+    if state == ANOTHER_REVISION:
+        return changed("resource", int(detail or 0))
+    return None
+
+
 def _explain_state(error: asyncpg.PostgresError) -> AppError:
     state = error.sqlstate or ""
     refusal = _by_constraint.get(error.constraint_name or "")
     if refusal is not None:
         return refusal()
-    if state == TAKEN:
-        return IdsTaken(json.loads(error.detail or "[]"))
-    if state == STALE:
-        return StaleAttempt(
-            "The attempt does not own the submission; nothing was stored.", **json.loads(error.detail or "{}")
-        )
+    told = _explain_detail(state, error.detail)
+    if told is not None:
+        return told
     if state == KEY_IN_PROGRESS:
         return IdempotencyInProgress("A request with this Idempotency-Key is still running; try again.")
     if state == KEY_KEPT or error.constraint_name == "pk_idempotency_keys":

@@ -195,6 +195,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
     inner.raw_body = operation.sent(endpoint)
     inner.writer, inner.reader, inner.moved = call.writer, call.reader, call.moved
+    inner.held_fence = call.held_fence
     return endpoint, values, inner
 
 

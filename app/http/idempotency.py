@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from app.db.database import Answer, Fence, Reader, Transaction
+from app.db.database import Answer, Fence, Reader, Transaction, Writer
 from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput
@@ -110,3 +110,18 @@ async def _hold_first(call: Call, transaction: Transaction) -> None:
 async def hold(call: Call, writer: Reader, fence: Fence) -> None:
     """Hold an attempt to the commit of the writer's transaction. Raises `StaleAttempt` where it owns no submission."""
     await writer.row(_HOLD, tenant_id=call.claim_tenant, submission_id=fence.submission_id, attempt_id=fence.attempt_id)
+
+
+async def owned_by(call: Call, own: Fence) -> Writer:
+    """Where a call writes that looks itself whether an attempt owns its submission, at its own place in the order of
+    locks; another attempt that its header names is held as for every write. For routes with `fences_itself`.
+
+    Raises `StaleAttempt` within a batch; else what is written raises it.
+    """
+    fence = call.fence
+    if fence is None or fence in (own, call.held_fence):
+        return call.writer
+    if call.batched:
+        await hold(call, call.writer, fence)
+        return call.writer
+    return call.ground.database.once(call.claim_tenant, call.claim, fence)

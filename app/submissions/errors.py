@@ -67,3 +67,21 @@ class NotSettled(Conflict):
 
 
 lost_race("pk_submissions")
+
+
+class NotTerminalizing(Conflict):
+    """No settlement of the submission is reserved."""
+
+    code, title = "not_terminalizing", "No settlement is reserved"
+
+
+class SettlementConflict(Conflict):
+    """Another record is reserved for the settlement: `record_id`, under the attempt `attempt_id`."""
+
+    code, title = "settlement_conflict", "Another settlement is reserved"
+
+
+class NotJoining(Conflict):
+    """The submission is not joining the one that the path names."""
+
+    code, title = "not_joining", "The submission is not joining this one"

@@ -80,6 +80,8 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         # A lease is given in one way.
         body.pop("lease_expires_at", None)
         body["lease_seconds"] = body.get("lease_seconds") or 30
+    elif "/v1/submissions/" in label:
+        _fit_submission(label, body)
     elif label.endswith(("/end", "/complete")):
         # The end must not lie before the start, which the service's clock gave.
         body.pop("ended_at", None)
@@ -110,6 +112,19 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label == "POST /v1/workflows/{workflow_id}/versions":
         # Each operation takes its own number of parents.
         body.update(operation="init", parent1_id=None, parent2_id=None, parents_unknown=False)
+
+
+def _fit_submission(label: str, body: dict[str, Any]) -> None:
+    """The attempt is the one that the submission runs under, and the record is the one that is reserved."""
+    if "attempt_id" in body:
+        body.update(attempt_id="t")
+    if label.endswith("/replace-attempt"):
+        body.pop("lease_expires_at", None)
+        body.update(next_attempt_id="t2")
+    elif "/settlement/" in label:
+        body.update(record_id="r")
+        if "record" in body:
+            body.update(record={"id": "r", "outcome": "completed"})
 
 
 def _fit_conversation(label: str, body: dict[str, Any]) -> None:

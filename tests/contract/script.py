@@ -29,7 +29,11 @@ LETTER = "letter"
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
 SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instance_id": "i", "input": SECRET}
 RENEWAL = {"owner_id": "somebody", "lease_seconds": 30}
-CLAIM = {"attempt_id": "t", "owner_id": "somebody", "lease_seconds": 30}
+OWNED = {"attempt_id": "t"}
+CLAIM = {**OWNED, "owner_id": "somebody", "lease_seconds": 3600}
+RESERVATION = {**OWNED, "record_id": "r", "record": {"id": "r", "outcome": "completed", "of": SECRET}}
+FINALIZATION = {**OWNED, "record_id": "r"}
+MARKER = "?submission_id=m&attempt_id={}"
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
 # waits: 200, and nothing comes as long as the stream lasts.
@@ -253,6 +257,41 @@ SCRIPT = [
     Line("DELETE /v1/format-stamps/{name}", "gone", ids={"name": "unused"}),
     Line("GET /v1/dead-letters", "list", query="?count=exact"),
     Line("GET /v1/dead-letters/{letter_id}", "gone"),
+    *(
+        Line(f"POST /v1/submissions/{{submission_id}}/{call}", "gone", {**OWNED, **more}, ids={"submission_id": name})
+        for call, name, more in (
+            ("input-applied", "working", {}),
+            ("recovery-request", "working", {}),
+            ("requeue", "requeued", {"error": SECRET}),
+            ("replace-attempt", "replaced", {"next_attempt_id": "t2"}),
+            ("complete", "completed", {}),
+            ("fail", "failed", {"error": SECRET}),
+            ("settlement/reserve", "reserved", RESERVATION),
+            ("settlement/finalize", "final", FINALIZATION),
+            ("joins/claim", "working", {"agent": SECRET}),
+        )
+    ),
+    Line(
+        "POST /v1/submissions/{submission_id}/settle-queued",
+        "gone",
+        {"outcome": "failed", "error": SECRET},
+        ids={"submission_id": "ended"},
+    ),
+    *(
+        Line(
+            f"POST /v1/submissions/{{submission_id}}/joins/{{child_id}}/{call}",
+            "gone",
+            OWNED,
+            ids={"submission_id": "host", "child_id": call},
+        )
+        for call in ("finalize", "revert")
+    ),
+    Line("GET /v1/submissions/{submission_id}/joins", "gone", query="?include=input", ids={"submission_id": "host"}),
+    Line("GET /v1/settlements", "list", query="?count=exact"),
+    Line("POST /v1/submissions/abort-session", "list", {"session_key": "queued"}),
+    Line("PUT /v1/attempt-markers", "own", query=MARKER.format("made")),
+    Line("GET /v1/attempt-markers", "list", query="?submission_id=m&count=exact"),
+    Line("DELETE /v1/attempt-markers", "list", query=MARKER.format("unused")),
     Line("POST /v1/batch", "gone", {"operations": [{"method": "GET", "path": "/v1/invocations/i?include=input"}]}),
     Line("PUT /v1/conversations", "own", {"path": "made", "identity": {"agent_name": "a", "instance_id": "i"}}),
     Line("GET /v1/conversations", "list", query="?count=exact"),
@@ -340,9 +379,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     incarnation = await arrange_conversations(made)
-    for name in ("queued", "claimed", "running"):
-        await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "agent": SECRET})
-    await made("POST", "/v1/submissions/running/claim", CLAIM)
+    await arrange_submissions(made)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
@@ -371,6 +408,21 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "name": "stamp",
         "letter_id": LETTER,
     }
+
+
+async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> None:
+    """Submissions in every state, each in a session of its own but those that join."""
+    running = ("running", "working", "requeued", "replaced", "completed", "failed", "reserved", "final", "host")
+    for name in ("queued", "claimed", "ended", *running):
+        await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "agent": SECRET})
+    for name in running:
+        await made("POST", f"/v1/submissions/{name}/claim", CLAIM)
+    for name in ("finalize", "revert"):
+        await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": "host", "agent": SECRET})
+    await made("POST", "/v1/submissions/host/joins/claim", {**OWNED, "agent": SECRET})
+    await made("POST", "/v1/submissions/final/settlement/reserve", RESERVATION)
+    for name in ("t", "unused"):
+        await made("PUT", f"/v1/attempt-markers{MARKER.format(name)}")
 
 
 async def arrange_conversations(made: Callable[..., Awaitable[httpx.Response]]) -> str:

@@ -14,6 +14,7 @@ from tests.attachments.uploads import put
 from tests.conftest import Make
 from tests.deadletters.letters import bury_at
 from tests.payloads import problem
+from tests.submissions.calls import Calls
 
 LISTS = {
     "workflows": "/v1/workflows",
@@ -40,6 +41,9 @@ LISTS = {
     "attachments": "/v1/attachments/references",
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
+    "joins": "/v1/submissions/w/joins",
+    "settlements": "/v1/settlements",
+    "attempt markers": "/v1/attempt-markers",
     "datasets": "/v1/datasets",
     "versions of a dataset": "/v1/datasets/w/versions",
     "records of a dataset": "/v1/datasets/w/records",
@@ -89,6 +93,7 @@ async def record(service: Service, make: Make, client: httpx.AsyncClient) -> Non
         await make.created("/v1/datasets/w/versions", id=name)
         await make.created("/v1/datasets/w/records", id=name)
         await make.created("/v1/evaluators", id=name, name="e")
+    await arrange_submissions(client)
     # Its day is not known; and it is a child.
     await make.invocation(id="waiting", version_id="v", status="queued", parent_invocation_id="inv")
     for name in ("r", "s"):
@@ -104,6 +109,19 @@ async def record(service: Service, make: Make, client: httpx.AsyncClient) -> Non
         await make.workflow(id=name)
         job = (await client.delete(f"/v1/workflows/{name}?cascade=true")).headers["location"]
         await client.post(f"{job}/cancel")
+
+
+async def arrange_submissions(client: httpx.AsyncClient) -> None:
+    """Two that join `w`, two whose settlement is reserved, two that were begun."""
+    calls = Calls(client)
+    session = (await calls.claim("w"))["session_key"]
+    for name in ("j1", "j2"):
+        await calls.admit(name, session=session)
+        await calls.running(f"{name} ends", session=name)
+        record = {"id": "r", "outcome": "failed"}
+        await calls.done(f"{name} ends/settlement/reserve", attempt_id="at", record_id="r", record=record)
+        await client.put("/v1/attempt-markers", params={"submission_id": name, "attempt_id": "at"})
+    await calls.done("w/joins/claim", attempt_id="at", agent="a")
 
 
 async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:

@@ -1,0 +1,309 @@
+"""What happens to a submission after its claim, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.db.database import Answer, Fence, Writer
+from app.errors import StaleAttempt
+from app.http.call import Call
+from app.http.endpoint import Routes
+from app.http.idempotency import owned_by
+from app.http.including import Including
+from app.http.paging import IncludeQuery, page
+from app.submissions import joins, markers, transitions
+from app.submissions.errors import (
+    AlreadyJoined,
+    AlreadyRunning,
+    AlreadySettled,
+    AlreadyTerminalizing,
+    NotJoining,
+    NotTerminalizing,
+    SettlementConflict,
+    SubmissionNotFound,
+)
+from app.submissions.schemas import Submission, SubmissionPage, Submissions
+from app.submissions.store import INPUT, SUBMISSION, told
+from app.submissions.transition_schemas import (
+    AbortedSession,
+    AttemptMarker,
+    Failure,
+    Finalization,
+    InputApplied,
+    JoinClaim,
+    JoinQuery,
+    MarkerList,
+    MarkerPage,
+    MarkerQuery,
+    Obligation,
+    ObligationPage,
+    Owned,
+    QueuedEnd,
+    Replacement,
+    Requeue,
+    Reservation,
+    SessionAbort,
+    SettlementQuery,
+)
+
+routes = Routes("submissions")
+INCLUDING = Including(SUBMISSION, "submissions AS t")
+WITH_INPUT = Including(SUBMISSION, "submissions AS t", always=INPUT)
+# A replay reads the record again, as it does an input.
+WITH_RECORD = Including(
+    transitions.OBLIGATION,
+    "(SELECT s.*, s.id AS submission_id FROM submissions AS s) AS t",
+    key=("submission_id", "text"),
+    always=transitions.RECORD,
+)
+WRITE: dict[str, Any] = {"scope": "submissions:write"}
+# The statement looks whether the attempt owns the submission, once it has the locks that go before.
+OWNS: dict[str, Any] = {**WRITE, "fences_itself": True}
+OF_OWNER: dict[str, Any] = {
+    **OWNS,
+    "including": INCLUDING,
+    "response_model": Submission,
+    "errors": (SubmissionNotFound, StaleAttempt, AlreadyTerminalizing, AlreadySettled),
+}
+
+
+async def owner(call: Call, submission_id: str, body: Owned) -> Writer:
+    """Where the owner of a submission writes."""
+    return await owned_by(call, Fence(submission_id, body.attempt_id))
+
+
+@routes.post("/v1/submissions/{submission_id}/input-applied", **OF_OWNER)
+async def apply_submission_input(call: Call, submission_id: str, _query: IncludeQuery, body: InputApplied) -> Answer:
+    """Say that the input is in the conversation, and what the attempts may use from now on; repeating it answers 200.
+
+    `max_attempts` and `timeout_at` are stored as they are given, by the first of these calls; what it leaves out stays.
+    """
+    return await transitions.apply_input(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/recovery-request", **OF_OWNER)
+async def request_submission_recovery(call: Call, submission_id: str, _query: IncludeQuery, body: Owned) -> Answer:
+    """Ask for the recovery of a running attempt; the first request's instant stays, repeating it answers 200."""
+    return await transitions.request_recovery(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, body.attempt_id, call.if_match
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/requeue", **OF_OWNER)
+async def requeue_submission(call: Call, submission_id: str, _query: IncludeQuery, body: Requeue) -> Answer:
+    """Give a running submission back to the queue, to its old place, for the next attempt after `delay_seconds`.
+
+    Unless it is admitted with `on_lapse: hold`, one that has no attempt or no time left is settled as failed instead,
+    and listed under the dead letters; the answer shows which of the two it was.
+    """
+    return told(
+        call.moved,
+        call.tenant_id,
+        await transitions.requeue(
+            await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
+        ),
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/replace-attempt", **{**OF_OWNER, "including": WITH_INPUT})
+async def replace_submission_attempt(call: Call, submission_id: str, _query: IncludeQuery, body: Replacement) -> Answer:
+    """Go on with a running submission under another attempt; what is being written under the old one is waited for.
+
+    Owner and lease stay unless they are given. The answer has the submission's `input`.
+    """
+    return await transitions.replace_attempt(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/complete", **OF_OWNER)
+async def complete_submission(call: Call, submission_id: str, _query: IncludeQuery, body: Owned) -> Answer:
+    """Settle a running submission as completed.
+
+    What joined it is settled alike, and what was still joining goes back to the queue, at the same time.
+    """
+    return told(
+        call.moved,
+        call.tenant_id,
+        await transitions.complete(
+            await owner(call, submission_id, body), call.tenant_id, submission_id, body.attempt_id, call.if_match
+        ),
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/fail", **OF_OWNER)
+async def fail_submission(call: Call, submission_id: str, _query: IncludeQuery, body: Failure) -> Answer:
+    """Settle a running submission as failed, with an error; and with it what joined it, as `complete` does."""
+    return told(
+        call.moved,
+        call.tenant_id,
+        await transitions.fail(
+            await owner(call, submission_id, body),
+            call.tenant_id,
+            submission_id,
+            body.attempt_id,
+            body.error,
+            call.if_match,
+        ),
+    )
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/settle-queued",
+    **WRITE,
+    including=INCLUDING,
+    response_model=Submission,
+    errors=(SubmissionNotFound, AlreadyRunning, AlreadyTerminalizing, AlreadyJoined, AlreadySettled),
+)
+async def settle_queued_submission(call: Call, submission_id: str, _query: IncludeQuery, body: QueuedEnd) -> Answer:
+    """Settle a submission that is in the queue, ready or not, without an attempt."""
+    return told(
+        call.moved,
+        call.tenant_id,
+        await transitions.settle_queued(call.writer, call.tenant_id, submission_id, body.given(), call.if_match),
+    )
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/settlement/reserve",
+    **OWNS,
+    including=WITH_RECORD,
+    response_model=Obligation,
+    errors=(SubmissionNotFound, StaleAttempt, SettlementConflict, AlreadySettled),
+)
+async def reserve_submission_settlement(
+    call: Call, submission_id: str, _query: IncludeQuery, body: Reservation
+) -> Answer:
+    """Reserve the record that is to settle a submission; from now on only that may be written under the attempt.
+
+    The submission is running under the attempt, or has joined one that is. The same record by the same attempt again
+    answers 200.
+    """
+    return await transitions.reserve(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
+    )
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/settlement/finalize",
+    **OWNS,
+    including=INCLUDING,
+    response_model=Submission,
+    errors=(SubmissionNotFound, StaleAttempt, NotTerminalizing, SettlementConflict, AlreadySettled),
+)
+async def finalize_submission_settlement(
+    call: Call, submission_id: str, _query: IncludeQuery, body: Finalization
+) -> Answer:
+    """Settle a submission by its reserved record, and with it what joined it, as `complete` does.
+
+    The error is null where the record's outcome is completed; else `error_message`, else the record's
+    `error.message`, else a general one.
+    """
+    return told(
+        call.moved,
+        call.tenant_id,
+        await transitions.finalize(
+            await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
+        ),
+    )
+
+
+@routes.get("/v1/settlements", scope="submissions:read", response_model=ObligationPage)
+async def list_settlements(call: Call, query: SettlementQuery) -> Answer:
+    """The settlements that are reserved and not final, by the sequence of their submissions, each with its record."""
+    return await page(call, transitions.SETTLEMENTS, query)
+
+
+@routes.post("/v1/submissions/abort-session", **WRITE, transactional=True, response_model=AbortedSession)
+async def abort_session(call: Call, body: SessionAbort) -> Answer:
+    """Ask every submission of a session to stop that is queued, running, joining or joined; the first instant stays.
+
+    What they are does not change: their owners see `abort_requested_at`. An unknown session has none of them.
+    """
+    return await transitions.abort_session(call.writer, call.tenant_id, body.session_key)
+
+
+@routes.post(
+    "/v1/submissions/{submission_id}/joins/claim",
+    **OWNS,
+    including=WITH_INPUT,
+    response_model=Submissions,
+    errors=(SubmissionNotFound, StaleAttempt, AlreadyTerminalizing, AlreadySettled),
+)
+async def claim_submission_joins(call: Call, submission_id: str, _query: IncludeQuery, body: JoinClaim) -> Answer:
+    """Claim what queues behind a running submission, to work on it together; each has its `input`.
+
+    They are taken from the front of the session's queue, 1,000 at most, up to the first that is not ready, not due,
+    asked to stop, or another agent's.
+    """
+    return await joins.claim(
+        await owner(call, submission_id, body),
+        call.tenant_id,
+        submission_id,
+        body.attempt_id,
+        body.agent,
+        call.if_match,
+    )
+
+
+JOIN: dict[str, Any] = {
+    **OF_OWNER,
+    "errors": (SubmissionNotFound, NotJoining, StaleAttempt, AlreadyTerminalizing),
+}
+
+
+@routes.post("/v1/submissions/{submission_id}/joins/{child_id}/finalize", **JOIN)
+async def finalize_submission_join(
+    call: Call, submission_id: str, child_id: str, _query: IncludeQuery, body: Owned
+) -> Answer:
+    """Say that the input of a joining submission is in the conversation: it is settled with what it joined."""
+    return await joins.finalize(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, child_id, body.attempt_id, call.if_match
+    )
+
+
+@routes.post("/v1/submissions/{submission_id}/joins/{child_id}/revert", **JOIN)
+async def revert_submission_join(
+    call: Call, submission_id: str, child_id: str, _query: IncludeQuery, body: Owned
+) -> Answer:
+    """Give a joining submission back to the queue, to its old place; what is being written for it is waited for."""
+    return await joins.revert(
+        await owner(call, submission_id, body), call.tenant_id, submission_id, child_id, body.attempt_id, call.if_match
+    )
+
+
+@routes.get(
+    "/v1/submissions/{submission_id}/joins",
+    scope="submissions:read",
+    response_model=SubmissionPage,
+    errors=(SubmissionNotFound,),
+)
+async def list_submission_joins(call: Call, submission_id: str, query: JoinQuery) -> Answer:
+    """What is joining a submission or has joined it, and is not settled, by sequence."""
+    return await page(
+        call,
+        joins.JOINS,
+        query,
+        {"host": submission_id},
+        if_empty=lambda: transitions.standing_of(call.reader, call.tenant_id, submission_id),
+    )
+
+
+@routes.put("/v1/attempt-markers", **WRITE, response_model=AttemptMarker, status_code=201)
+async def put_attempt_marker(call: Call, query: MarkerQuery) -> Answer:
+    """Mark that an attempt was begun; the first instant stays. The submission need not exist."""
+    return await markers.put(call.writer, call.tenant_id, query.submission_id, query.attempt_id)
+
+
+@routes.delete("/v1/attempt-markers", **WRITE, status_code=204)
+async def delete_attempt_marker(call: Call, query: MarkerQuery) -> Answer:
+    """Remove the marker of an attempt, if there is one."""
+    return await markers.delete(call.writer, call.tenant_id, query.submission_id, query.attempt_id)
+
+
+@routes.get("/v1/attempt-markers", scope="submissions:read", response_model=MarkerPage)
+async def list_attempt_markers(call: Call, query: MarkerList) -> Answer:
+    """The markers of attempts, in the order in which they were made."""
+    return await page(call, markers.MARKERS, query)
