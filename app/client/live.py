@@ -11,8 +11,8 @@ import httpx
 from app.client.call import Call, nothing, path, query
 from app.client.conversation_models import ConversationBatch
 from app.client.conversations import LIVE_WAIT_SECONDS, Conversations
-from app.client.errors import error_of
 from app.client.event_stream import EventReader
+from app.client.exact import decode_exactly, members
 from app.client.reply import Reply
 from app.client.retry import Outcome
 from app.client.transport import AsyncTransport, SyncTransport, conclude
@@ -20,7 +20,6 @@ from app.client.transport import AsyncTransport, SyncTransport, conclude
 START = "-1"
 # An empty answer that comes sooner than this was not waited for; we wait instead of asking at once.
 POLL_SECONDS_MIN = 0.5
-BROKEN_OFF = httpx.RemoteProtocolError("the stream of events ended")
 
 
 class SyncConversations(Conversations[SyncTransport]):
@@ -55,36 +54,48 @@ class AsyncConversations(Conversations[AsyncTransport]):
         """The batches after an offset (from the start unless given) as they come, without end, over one connection.
 
         A connection that breaks is opened again behind the last batch that came, so none is missed and none comes
-        twice; after as many tries in a row as calls have, it is given up. A stream that was deleted and made anew
-        raises `StreamReplacedError`. Close the iterator (`contextlib.aclosing`) when you leave it early.
+        twice; it is given up after as many failures in a row as calls have tries. A stream that was deleted and made
+        anew raises `StreamReplacedError`. Close the iterator (`contextlib.aclosing`) when you leave it early.
         """
         last_id: str | None = None
         failures = 0
         while True:
-            outcome: Outcome = BROKEN_OFF
+            opened_at = time.monotonic()
+            outcome: Outcome | None = None
             asked = query({"path": stream, "offset": offset if last_id is None else None})
             call = Call("GET", path("conversations", "events"), nothing, asked, wait_seconds=LIVE_WAIT_SECONDS)
             resume = {} if last_id is None else {"Last-Event-ID": last_id}
             try:
                 async with self._mode.opened(call, {"Accept": "text/event-stream", **resume}) as response:
-                    if response.status_code != httpx.codes.OK:
+                    if not response.is_success:
                         outcome = Reply(response.status_code, response.headers, await response.aread())
                     else:
+                        failures = 0
                         events = EventReader()
                         async for chunk in response.aiter_bytes():
                             for event in events.feed(chunk):
-                                if event.name == "error":
-                                    raise error_of(Reply(0, {}, event.data))
-                                last_id, failures = event.id, 0
-                                yield ConversationBatch(event.data)
+                                if event.name == "problem":
+                                    outcome = _problem(event.data)
+                                else:
+                                    last_id = event.id
+                                    yield ConversationBatch(event.data)
             except httpx.TransportError as error:
                 outcome = error
+            if outcome is None:
+                # A stream ends by itself now and then.
+                await asyncio.sleep(_pause(opened_at))
+                continue
             failures += 1
             pause = self._mode.manner.retry.pause_seconds(failures, outcome)
             if pause is None:
                 conclude(call, outcome)
                 return
             await asyncio.sleep(pause)
+
+
+def _problem(data: bytes) -> Reply:
+    """What went wrong after the answer had begun, as the answer it would have been."""
+    return Reply(int(decode_exactly(members(data)["status"])), {}, data)
 
 
 def _pause(asked_at: float) -> float:

@@ -38,7 +38,13 @@ async def events(call: Call, position: Position) -> tuple[Sequence[Event], Posit
     Raises `StreamReplaced` where the position is of another conversation than the path's, `OffsetBeyondHead`.
     """
     found = await reads.forward(
-        call.reader, call.tenant_id, position.path, position.seq, EVENTS_MAX, page_bytes_max=EVENTS_BYTES_MAX
+        call.reader,
+        call.tenant_id,
+        position.path,
+        position.seq,
+        EVENTS_MAX,
+        of_incarnation=position.incarnation,
+        page_bytes_max=EVENTS_BYTES_MAX,
     )
     if position.incarnation not in (None, found.incarnation):
         raise StreamReplaced(

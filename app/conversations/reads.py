@@ -49,11 +49,19 @@ def after_of(offset: str | None) -> int | None:
 
 
 async def forward(
-    reader: Reader, tenant_id: str, path: str, after: int | None, limit: int, *, page_bytes_max: int = PAGE_BYTES_MAX
+    reader: Reader,
+    tenant_id: str,
+    path: str,
+    after: int | None,
+    limit: int,
+    *,
+    of_incarnation: str | None = None,
+    page_bytes_max: int = PAGE_BYTES_MAX,
 ) -> Batches:
     """The batches after a number, the oldest first; for None there are none, and the page stands at the head.
 
-    An unknown path reads as empty. Raises `OffsetBeyondHead`.
+    An unknown path reads as empty, and so does one where another conversation stands than `of_incarnation`, whose
+    numbers say nothing about it. Raises `OffsetBeyondHead`.
     """
     rows = await reader.rows(
         SQL["forward"],
@@ -66,6 +74,8 @@ async def forward(
     if not rows:
         return Batches((), -1, True, None, -1)
     incarnation, head = rows[0]["incarnation"], rows[0]["next_seq"] - 1
+    if of_incarnation not in (None, incarnation):
+        return Batches((), -1, True, incarnation, head)
     after = head if after is None else after
     _check(after, head)
     found = [(row["seq"], row["records"]) for row in rows if row["seq"] is not None]

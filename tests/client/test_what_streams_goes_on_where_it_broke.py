@@ -26,7 +26,7 @@ async def test_a_followed_conversation_resumes_behind_the_last_batch(server: Scr
     server.will_hang_up()
     server.will_refuse(503, "database_unavailable")
     server.answers.append((200, EVENT_STREAM, event(2)))
-    server.will_refuse(410, "stream_replaced")
+    server.answers.append((200, EVENT_STREAM, b'event: problem\ndata: {"status":410,"code":"stream_replaced"}\n\n'))
     async with AsyncCairn(server.url, retry=QUICK) as cairn:
         followed = cairn.conversations.follow("a/b", offset="-1")
         batches = [await anext(followed) for _ in range(3)]
