@@ -58,16 +58,21 @@ class Command:
 
 
 class ApiProcess(Command):
-    """`cairn serve` on a free port; `url` is where it answers."""
+    """`cairn serve` on a free port, or the one that is given; `url` is where it answers."""
 
-    def __init__(self, database_url: str, **settings: object) -> None:
-        super().__init__("serve", "--port", "0", url=database_url, **settings)
+    def __init__(self, database_url: str, port: int = 0, **settings: object) -> None:
+        super().__init__("serve", "--port", str(port), url=database_url, **settings)
         try:
             self.url = str(until(self._address, "the address of the API"))
             until(self._listens, "the API")
         except BaseException:
             self.close()
             raise
+
+    @property
+    def port(self) -> int:
+        """Where another one can take over."""
+        return int(self.url.rpartition(":")[2])
 
     def _address(self) -> str | None:
         assert self.process.poll() is None, self.output()

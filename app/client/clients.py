@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from app.client.batch import Recorder
+from app.client.errors import CairnError
 from app.client.held import HeldSubmission
 from app.client.operations import Event, EventFilter
 from app.client.retry import Retry
@@ -140,15 +141,24 @@ class AsyncCairn(AsyncSurface):
     async def run_worker(
         self, handler: Callable[[HeldSubmission], Awaitable[None]], **options: Unpack[WorkFields]
     ) -> None:
-        """Run a handler for each submission, as many at once as `concurrency`, until a signal drains the worker."""
+        """Run a handler for each submission, as many at once as `concurrency`, until a signal drains the worker.
+
+        An error that ends the claiming is raised once what is in hand has ended.
+        """
 
         async def handle(submission: HeldSubmission) -> None:
             async with submission:
                 await handler(submission)
 
+        refused: CairnError | None = None
         async with asyncio.TaskGroup() as tasks, aclosing(self.work(**options)) as submissions:
-            async for submission in submissions:
-                tasks.create_task(handle(submission))
+            try:
+                async for submission in submissions:
+                    tasks.create_task(handle(submission))
+            except CairnError as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def batch(self) -> AsyncBatch:
         """Operations to gather and then `send` in one transaction."""

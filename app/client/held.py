@@ -129,7 +129,7 @@ class HeldSubmission(Submission):
         """Give it back, to be claimed again after a delay; the service fails it when no attempt or time is left."""
         said: Requeueing = {}
         if reason:
-            said["reason"] = _storable(reason)
+            said["error"] = _storable(reason)
         if delay_seconds:
             said["delay_seconds"] = delay_seconds
         await self._settle("requeued", lambda: self._plain.submissions.requeue(*self.attempt, **said))

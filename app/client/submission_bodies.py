@@ -72,4 +72,4 @@ class Requeueing(TypedDict, total=False):
     """When what is given back may be claimed again, at once unless said, and why it was."""
 
     delay_seconds: float
-    reason: str
+    error: str

@@ -100,3 +100,5 @@ class FormatStamp(Record):
 
     name: str
     value: str
+    created_at: datetime
+    updated_at: datetime

@@ -54,11 +54,6 @@ class Submissions(Resource[M]):
         return Call("GET", path("settlements"), page_of(Settlement), query(filters))
 
     @endpoint
-    def delete(self, submission_id: str) -> Call[None]:
-        """Remove a settled submission; its id admits nothing again."""
-        return Call("DELETE", path("submissions", submission_id), nothing)
-
-    @endpoint
     def ready(self, submission_id: str) -> Call[Submission]:
         """Say that it may be claimed; the first time counts."""
         return self._act(submission_id, "ready")

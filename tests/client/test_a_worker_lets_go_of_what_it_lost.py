@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.client import AsyncCairn, HeldSubmission, Requeue, StaleAttemptError
+from app.client import AsyncCairn, ForbiddenError, HeldSubmission, Requeue, StaleAttemptError
 from app.client.work import WorkFields
 from tests.client.conftest import QUICK, Asked, ScriptedServer
 from tests.waiting import until
@@ -143,7 +143,7 @@ async def test_every_write_carries_the_attempt_and_what_is_left_settles(server: 
     ("error", "verb", "said"),
     [
         (ValueError("no\0 \ud83d"), "fail", {"error": "ValueError: no\ufffd ?"}),
-        (Requeue("too busy", delay_seconds=5), "requeue", {"delay_seconds": 5, "reason": "too busy"}),
+        (Requeue("too busy", delay_seconds=5), "requeue", {"delay_seconds": 5, "error": "too busy"}),
         (StaleAttemptError("stale_attempt", 409, facts={"submission_id": "sub_1"}), None, {}),
         (StaleAttemptError("stale_attempt", 409, facts={"submission_id": "sub_2"}), "fail", {}),
     ],
@@ -262,3 +262,26 @@ async def test_a_signal_drains_within_the_grace(server: ScriptedServer, queue: Q
         await asyncio.wait_for(worker, 5)
     assert sorted(queue.verbs()) == ["complete", "requeue"]
     assert signal.getsignal(number) == before
+
+
+async def test_a_worker_that_may_not_claim_ends_with_the_refusal_once_its_work_has(
+    server: ScriptedServer, queue: Queue
+) -> None:
+    forbidden = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    scripted = queue.answer
+
+    def answer(asked: Asked) -> Answer:
+        if asked.target.endswith("claim-next") and not queue.claims:
+            loop.call_soon_threadsafe(forbidden.set)
+            return answered(403, code="forbidden")
+        return scripted(asked)
+
+    async def handler(_held: HeldSubmission) -> None:
+        await forbidden.wait()
+
+    server.otherwise = answer
+    async with AsyncCairn(server.url) as cairn:
+        with pytest.raises(ForbiddenError):
+            await cairn.run_worker(handler, **OPTIONS, concurrency=2)
+    assert queue.verbs() == ["complete"]
