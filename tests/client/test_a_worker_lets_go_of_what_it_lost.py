@@ -95,6 +95,27 @@ async def test_a_service_that_is_silent_for_as_long_as_the_lease_ends_the_block(
     assert 0.9 < time.monotonic() - began < 2
 
 
+async def test_a_claim_that_is_a_replay_is_asked_after_at_once(server: ScriptedServer, queue: Queue) -> None:
+    scripted = queue.answer
+    renewed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def answer(asked: Asked) -> Answer:
+        found = scripted(asked)
+        if asked.target.endswith("renew-leases"):
+            loop.call_soon_threadsafe(renewed.set)
+        assert found is not None
+        return found[0], {**found[1], "Idempotency-Replayed": "true"}, found[2]
+
+    async def work(_held: HeldSubmission) -> None:
+        # Long before a third of the lease has passed.
+        await asyncio.wait_for(renewed.wait(), 5)
+
+    server.otherwise = answer
+    held, ended = await one_block(server, work, lease_seconds=60)
+    assert (held.end, ended) == ("completed", True)
+
+
 async def test_a_renewal_that_hangs_does_not_hold_the_worker_back(server: ScriptedServer, queue: Queue) -> None:
     calls: list[list[str]] = []
 

@@ -11,6 +11,7 @@ import pytest
 from app.client import AsyncCairn
 from tests.api_process import ApiProcess
 from tests.conftest import ADMIN_KEY
+from tests.faults.worker_process import STREAM
 
 INVOCATION = "inv_1"
 QUICKLY = {"background__enabled": True, "queue__lapse_seconds": 0.1, "queue__backoff_first_seconds": 0.1}
@@ -39,9 +40,10 @@ class Workplace:
         self.cairn = AsyncCairn(self.url, key=key)
 
     async def prepare(self) -> None:
-        """Make an invocation to write for."""
+        """Make an invocation and a conversation to write for."""
         version = await self.cairn.versions.create("wf_1", dsl={}, workflow={}, nodes=[{"node_id": "n"}])
         await self.cairn.invocations.create(id=INVOCATION, version_id=version.id)
+        await self.cairn.conversations.create(STREAM, agent_name="a", instance_id="i")
 
     async def admit(self, *ids: str, max_attempts: int = 10) -> None:
         """Put submissions into the queue of one session."""

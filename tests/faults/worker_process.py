@@ -15,6 +15,7 @@ from app.client import Cairn, ConflictError, Retry
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 10
+STREAM = "agents/a/i"
 
 
 class WorkerProcess:
@@ -63,6 +64,7 @@ def main(url: str, key: str, agent: str, invocation_id: str) -> None:
         [held] = cairn.submissions.claim_next("w1", agent=agent, lease_seconds=1, wait_seconds=20)
         assert held.attempt_id is not None
         attempt = (held.id, held.attempt_id)
+        claim = cairn.conversations.acquire(STREAM, "w1")
         print(json.dumps({"id": held.id, "attempt_id": held.attempt_id}), flush=True)  # noqa: T201
         sys.stdin.readline()
         fenced = cairn.using(attempt=attempt)
@@ -71,6 +73,15 @@ def main(url: str, key: str, agent: str, invocation_id: str) -> None:
         calls: dict[str, Callable[[], object]] = {
             "heartbeat": lambda: fenced.invocations.heartbeat(invocation_id),
             "output": lambda: fenced.messages.record(invocation_id, id="late", role="result", payload=1),
+            "append": lambda: fenced.conversations.append(
+                STREAM,
+                [{"id": "late"}],
+                producer_id=claim.producer_id,
+                producer_epoch=claim.producer_epoch,
+                incarnation=claim.incarnation,
+                producer_sequence=claim.next_producer_sequence,
+                attempt=attempt,
+            ),
             "batch": batch.send,
             "input_applied": lambda: cairn.submissions.input_applied(*attempt),
             "replace": lambda: cairn.submissions.replace_attempt(*attempt, "att_late", lease_seconds=30),
