@@ -20,6 +20,7 @@ HEADERS = {"authorization": f"Bearer {ADMIN_KEY}", "x-tenant-id": "acme"}
 SIZE = 48 * MIB
 DOWNLOADS = 6
 POOL = 2
+LEFT = 10
 
 
 async def test_b16_slow_downloads_and_slow_uploads_hold_no_connection(clone: Callable[[], Awaitable[str]]) -> None:
@@ -96,3 +97,34 @@ async def test_a_deletion_cuts_the_downloads_that_are_under_way(clone: Callable[
             assert len(received) < len(content)
             assert content.startswith(received)
             assert (await client.get("/v1/workflows")).status_code == 200
+
+
+async def test_what_a_client_left_is_read_no_further(clone: Callable[[], Awaitable[str]]) -> None:
+    url = await clone()
+    content = sample(SIZE)
+    connection = await asyncpg.connect(url)
+    with serving(url, database__pool_max=1) as process:
+        operator = {"authorization": HEADERS["authorization"]}
+        async with httpx.AsyncClient(base_url=process.url, headers=operator, timeout=60) as client:
+            assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+            client.headers["x-tenant-id"] = "acme"
+            assert (await put(client, content)).status_code == 201
+            query = {name: reference(content)[name] for name in ("path", "id", "conversation_id")}
+            for _ in range(LEFT):
+                async with client.stream("GET", "/v1/attachments", params=query) as answer:
+                    assert answer.status_code == 200
+
+            async def ended() -> bool:
+                told = (await client.get("/metrics")).text
+                return f'requests_total{{method="GET",route="/v1/attachments",status="200"}} {LEFT}.0' in told
+
+            await eventually(ended, "the end of every download")
+    # The sessions have ended with the service, and told how many chunks they looked up.
+    looked_up = "SELECT idx_scan + seq_scan FROM pg_stat_user_tables WHERE relname = 'content_chunks'"
+
+    async def told() -> bool:
+        return bool(await connection.fetchval(looked_up) >= LEFT)
+
+    await eventually(told, "what the sessions had to tell")
+    assert await connection.fetchval(looked_up) < LEFT * SIZE // MIB // 2
+    await connection.close()

@@ -90,15 +90,21 @@ async def test_an_older_stamp_of_which_no_value_is_supported_is_refused(client: 
 
 
 async def _attach(client: httpx.AsyncClient) -> None:
-    await put_attachment(client, b"data")
+    assert (await put_attachment(client, b"data")).status_code == 201
 
 
 async def _converse(client: httpx.AsyncClient) -> None:
     identity = {"agent_name": "a", "instance_id": "i"}
-    await client.put("/v1/conversations", json={"path": "p", "identity": identity})
+    assert (await client.put("/v1/conversations", json={"path": "p", "identity": identity})).status_code == 201
 
 
-@pytest.mark.parametrize("store_something", [_attach, _converse])
+async def _submit(client: httpx.AsyncClient) -> None:
+    admission = {"id": "s", "session_key": "k", "kind": "direct", "agent": "a", "instance_id": "i", "input": 1,
+                 "accepted_at": "2026-01-05T10:00:00Z"}  # fmt: skip
+    assert (await client.post("/v1/submissions", json=admission)).status_code == 201
+
+
+@pytest.mark.parametrize("store_something", [_attach, _converse, _submit])
 async def test_data_without_a_stamp_is_not_opened(
     client: httpx.AsyncClient, other: httpx.AsyncClient, store_something: Callable[[httpx.AsyncClient], Awaitable[None]]
 ) -> None:
