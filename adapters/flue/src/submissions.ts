@@ -32,7 +32,7 @@ import {
 
 const SUBMISSIONS = "/v1/submissions";
 const MARKERS = "/v1/attempt-markers";
-const PAGE = "200";
+const PAGE = "500";
 const RENEWALS_PER_CALL = 500;
 
 /** That an attempt was started. */
@@ -103,7 +103,7 @@ export class DispatchLedger {
   }
 
   markSubmissionCanonicalReady(submissionId: string): Promise<CairnSubmission | null> {
-    return this.#changed(submissionId, "ready", {});
+    return this.#changed(submissionId, "ready?include=input", {});
   }
 
   claimSubmission(claim: SubmissionClaimRef): Promise<CairnSubmission | null> {
@@ -147,7 +147,7 @@ export class DispatchLedger {
     settlement: { recordId: string; record: SubmissionSettledRecord },
   ): Promise<SubmissionSettlementObligation | null> {
     if (settlement.record.id !== settlement.recordId) return null;
-    const answer = await this.#transition(attempt.submissionId, "settlement/reserve?include=record", {
+    const answer = await this.#transition(attempt.submissionId, "settlement/reserve", {
       attempt_id: attempt.attemptId,
       record_id: settlement.recordId,
       record: settlement.record,
@@ -180,7 +180,7 @@ export class DispatchLedger {
 
   async claimJoinableSubmissions(host: SubmissionAttemptRef, agentName: string): Promise<CairnSubmission[]> {
     const body = { attempt_id: host.attemptId, agent: agentName };
-    const answer = await this.#transition(host.submissionId, "joins/claim?include=input", body);
+    const answer = await this.#transition(host.submissionId, "joins/claim", body);
     return answer === null ? [] : answer.list("items").map(submissionOf);
   }
 
@@ -244,7 +244,7 @@ export class DispatchLedger {
   }
 
   async #changed(submissionId: string, action: string, body: object): Promise<CairnSubmission | null> {
-    return submissionOrNull(await this.#transition(submissionId, `${action}?include=input`, body));
+    return submissionOrNull(await this.#transition(submissionId, action, body));
   }
 
   async #done(attempt: SubmissionAttemptRef, action: string, body: object = {}): Promise<boolean> {

@@ -63,7 +63,9 @@ describe.each([
     expect(await stream.getMeta(PATH)).toBeNull();
     expect(await stream.read(PATH)).toEqual({ batches: [], nextOffset: "-1", upToDate: true });
     await stream.createStream(PATH, IDENTITY);
-    await expect(stream.append(batch)).rejects.toThrow("stale_producer");
+    await expect(stream.append(batch)).rejects.toMatchObject({
+      meta: { operation: "append", path: PATH, reason: expect.stringContaining("stale_producer") },
+    });
   });
 
   it("deletes the attachments of one instance", async () => {

@@ -77,7 +77,7 @@ it("keeps a lease and a budget to the millisecond, and none as 0", async () => {
 
 it("lists more than one page, in order", async () => {
   const { submissionStore: store } = await connect();
-  const ids = Array.from({ length: 230 }, (_, index) => `dispatch-${index}`);
+  const ids = Array.from({ length: 530 }, (_, index) => `dispatch-${index}`);
   for (const submissionId of ids)
     await store.admitDispatch(dispatchInput({ submissionId, id: `agent-${submissionId}` }));
   const listed = await store.listUnreadySubmissions();

@@ -3,6 +3,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { IDENTITY, PATH, userRecord } from "./input.ts";
 import { Tenants } from "./service.ts";
 
+const WAIT_MS = 20_000;
 const tenants = new Tenants();
 afterEach(() => tenants.close());
 
@@ -26,9 +27,9 @@ it("tells a listener of what another process appends", async () => {
   const listener = vi.fn();
   reader.subscribe(PATH, listener);
   // It is told once when the connection stands, and from then on for each batch.
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), WAIT_MS);
   const { offset } = await append();
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), WAIT_MS);
   expect((await reader.read(PATH)).nextOffset).toBe(offset);
 });
 
@@ -36,7 +37,7 @@ it("tells a listener at once of what its own process appends, and once", async (
   const { writer, append } = await readerAndWriter();
   const listener = vi.fn();
   writer.subscribe(PATH, listener);
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), WAIT_MS);
   await append();
   expect(listener).toHaveBeenCalledTimes(2);
 });
@@ -50,11 +51,11 @@ it("goes on when a listener throws, and ends when it is unsubscribed", async () 
   });
   const end = reader.subscribe(PATH, ended);
   reader.subscribe(PATH, listener);
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), WAIT_MS);
   end();
   end();
   await append();
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), WAIT_MS);
   expect(ended).toHaveBeenCalledTimes(1);
 });
 
@@ -64,11 +65,11 @@ it("hears of a conversation that is not there yet", async () => {
   const writer = (await tenant.adapter({ process: 1 }).connect()).conversationStreamStore;
   const listener = vi.fn();
   reader.subscribe(PATH, listener);
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), WAIT_MS);
   await writer.createStream(PATH, IDENTITY);
   const claim = await writer.acquireProducer(PATH, "producer-1");
   await writer.append({ path: PATH, ...claim, producerSequence: 0, records: [userRecord("record-1", "Hello")] });
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), WAIT_MS);
 });
 
 it("tells a listener once more when its connection was lost", async () => {
@@ -83,7 +84,7 @@ it("tells a listener once more when its connection was lost", async () => {
   await store.createStream(PATH, IDENTITY);
   const listener = vi.fn();
   store.subscribe(PATH, listener);
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(1), WAIT_MS);
   lost.abort();
-  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), 5_000);
+  await vi.waitFor(() => expect(listener).toHaveBeenCalledTimes(2), WAIT_MS);
 });
