@@ -49,9 +49,14 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 async def alone(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
-    """A service on a database of these tests alone."""
-    async with running(settings_for(await clone())) as started:
+    """A service on a database of these tests alone; no call was ended by a deadlock there, and tried again."""
+    url = await clone()
+    async with running(settings_for(url)) as started:
         yield started
+    connection = await asyncpg.connect(url)
+    found = await connection.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    await connection.close()
+    assert found == 0
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ class Sub:
     outcome: str | None = None
     error: str | None = None
     record: tuple[str, str, str | None] | None = None
+    lapsed: bool = False
     given: dict[str, Any] = field(default_factory=dict)
     stamps: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(STAMPS))
 
@@ -139,7 +140,7 @@ class Queue:
         ):
             if not holds:
                 raise Refused(code, sub)
-        sub.status, sub.attempt_id, sub.owner_id = "running", attempt_id, owner_id
+        sub.status, sub.attempt_id, sub.owner_id, sub.lapsed = "running", attempt_id, owner_id, False
         sub.attempt_count += 1
         sub.stamps |= {
             "started_at": SET, "lease_expires_at": SET, "timeout_at": sub.stamps["timeout_at"] or SET,
@@ -182,6 +183,36 @@ class Queue:
         sub.status, sub.attempt_id, sub.owner_id = "queued", None, None
         cleared = ("lease_expires_at", "input_applied_at", "started_at", "recovery_requested_at")
         sub.stamps |= {**dict.fromkeys(cleared), **({"not_before": SET} if later else {})}
+
+    def renew(self, name: str, owner_id: str) -> bool:
+        """Whether the owner's lease is renewed."""
+        sub = self.subs.get(name)
+        if sub is None or (sub.status, sub.owner_id) != ("running", owner_id):
+            return False
+        sub.lapsed, sub.stamps["lease_expires_at"] = False, SET
+        return True
+
+    def lapse(self) -> None:
+        """Leases have lapsed; what is held for its owner stays."""
+        for sub in self.subs.values():
+            if sub.lapsed and sub.on_lapse == "requeue" and sub.attempt_id:
+                why = f"The lease of attempt {sub.attempt_count} lapsed without an answer."
+                self.requeue(sub, sub.attempt_id, why, later=True)
+
+    def view(self, view: str) -> list[Sub]:
+        """A list, by sequence."""
+        shown: dict[str, Callable[[Sub], object]] = {
+            "runnable": lambda sub: sub in self.runnable(),
+            "unready": lambda sub: sub.status == "queued" and sub.stamps["canonical_ready_at"] is None,
+            "running": lambda sub: sub.status == "running",
+            "expired": lambda sub: sub.status == "running" and sub.lapsed,
+            "unsettled": lambda sub: sub.status != "settled",
+        }
+        return [sub for sub in self.subs.values() if shown[view](sub)]
+
+    def joins(self, name: str) -> list[Sub]:
+        """What joins a host, or has joined it."""
+        return [sub for sub in self.subs.values() if sub.joined_into == name and sub.status in ("joining", "joined")]
 
     def settle(self, sub: Sub, outcome: str, error: str | None) -> None:
         """Settled, and what hangs on it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import asyncpg
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from tests.payloads import send
+from tests.statements import one_connection, sent_by
 from tests.submissions.calls import Calls
 
 
@@ -220,3 +222,18 @@ async def test_many_join_in_one_call(calls: Calls, client: httpx.AsyncClient) ->
     assert await joined(calls) == [f"x{n:03}" for n in range(120)]
     assert (await send(client, "POST", "/v1/submissions/h/complete", b'{"attempt_id":"at"}')).status_code == 200
     assert (await calls.shown("x119"))["status"] == "queued"
+
+
+async def test_twenty_join_and_are_settled_in_one_statement_each(clone: Callable[[], Awaitable[str]]) -> None:
+    async with one_connection(clone) as (service, client):
+        calls = Calls(client)
+        await calls.running("h")
+        for number in range(20):
+            await calls.admit(f"x{number}")
+        async with sent_by(service) as claimed:
+            assert len(await joined(calls)) == 20
+        async with sent_by(service) as final:
+            await calls.done("h/joins/x0/finalize", attempt_id="at")
+        async with sent_by(service) as completed:
+            await calls.done("h/complete", attempt_id="at")
+    assert (len(claimed), len(final), len(completed)) == (1, 1, 1)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from app.submissions.claiming import lapse
 from tests.conftest import new_tenant, running, settings_for
 from tests.submissions.invariants import broken
 from tests.submissions.model import Queue, Sub, decided
@@ -28,7 +29,7 @@ REFUSALS = {
     "settlement_conflict", "not_joining",
 }  # fmt: skip
 PROFILE = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, derandomize=True, database=None,
+    max_examples=50, stateful_step_count=50, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -187,6 +188,57 @@ def machine(ground: Ground) -> type[RuleBasedStateMachine]:
                 if sub.stamps["canonical_ready_at"] is None:
                     self.ready((False, IDS.index(sub.id)))
                 self.claim((False, IDS.index(sub.id)), attempt)
+
+        @rule(agent=st.sampled_from([None, "x", "y"]), limit=st.integers(1, 3))
+        def claim_next(self, agent: str | None, limit: int) -> None:
+            """The heads that are runnable, the foremost first."""
+            chosen = [sub for sub in self.queue.runnable() if agent in (None, sub.agent)][:limit]
+            body = {} if agent is None else {"agent": agent}
+            answer = self.post("/claim-next", owner_id="o", limit=limit, lease_seconds=600, wait_seconds=0, **body)
+            items = answer.json()["items"]
+            assert [item["id"] for item in items] == [sub.id for sub in chosen]
+            for sub, item in zip(chosen, items, strict=True):
+                self.queue.claim(sub, item["attempt_id"], "o")
+                sub.learn(item)
+                assert item["input"] == sub.given["input"]
+
+        @rule(owner=st.sampled_from(["o", "o", "p"]), names=st.lists(st.sampled_from(IDS), max_size=4, unique=True))
+        def renew(self, owner: str, names: list[str]) -> None:
+            """What runs and is the owner's."""
+            names += [sub.id for sub in self.queue.subs.values() if sub.status == "running" and sub.id not in names]
+            held = [name for name in names if self.queue.renew(name, owner)]
+            answer = self.post("/renew-leases", owner_id=owner, submission_ids=names, lease_seconds=600)
+            skipped = [name for name in names if name not in held]
+            assert (answer.status_code, answer.json()) == (200, {"renewed": held, "skipped": skipped})
+
+        @rule(held=st.booleans())
+        def lapse(self, held: bool) -> None:
+            """The leases of all that runs lapse; the service acts on what is not held for its owner."""
+            for sub in self.queue.subs.values():
+                sub.lapsed = sub.status == "running" and (held or sub.on_lapse == "requeue")
+            ground.run(self.lapsed([sub.id for sub in self.queue.subs.values() if sub.lapsed]))
+            self.queue.lapse()
+
+        async def lapsed(self, names: list[str]) -> None:
+            past = "UPDATE submissions SET lease_lapses_at = '2000-01-01' WHERE tenant_id = $1 AND id = ANY ($2)"
+            await ground.connection.execute(past, self.tenant_id, names)
+            await lapse(ground.service.ground.database, 100, 600, 600)
+
+        @rule(view=st.sampled_from(["runnable", "unready", "running", "expired", "unsettled"]))
+        def view(self, view: str) -> None:
+            """A list, by sequence."""
+            answer = ground.run(self.client.get(f"/v1/submissions?view={view}"))
+            assert [item["id"] for item in answer.json()["items"]] == [sub.id for sub in self.queue.view(view)]
+
+        @rule(pick=PICK)
+        def list_joins(self, pick: Pick) -> None:
+            """What joins, or has joined."""
+            name = self.target(pick, "running")
+            answer = ground.run(self.client.get(f"/v1/submissions/{name}/joins"))
+            if name not in self.queue.subs:
+                assert answer.status_code == 404
+                return
+            assert [item["id"] for item in answer.json()["items"]] == [sub.id for sub in self.queue.joins(name)]
 
         @rule(pick=PICK, attempt=OWN, most=SHORT)
         def apply_input(self, pick: Pick, attempt: str | None, most: int | None) -> None:
