@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from app.embedded import Servers
 from app.http.service import Service
 from tests.conftest import Make, http, new_tenant, running, settings_for
 from tests.submissions.queue import NEXT, PATH, claim_next, events, ids, pass_time, rows, settle, tenant
@@ -238,3 +239,19 @@ async def test_two_processes_share_the_work(clone: Callable[[], Awaitable[str]])
         await waiting(two, 1)
         await Make(client).submission(id="a")
         assert await call == ["a"]
+
+
+async def test_a_hint_wakes_who_waits_on_another_process(clone: Callable[[], Awaitable[str]], servers: Servers) -> None:
+    url = await clone()
+    groups: dict[str, Any] = {"nats": {"url": servers.nats_url}, "http": {"live_look_seconds": 60}}
+    async with (
+        running(settings_for(url, **groups)) as one,
+        running(settings_for(url, **groups)) as two,
+        await new_tenant(one) as client,
+        http(two, **dict(client.headers)) as beside,
+    ):
+        calls = [create_task(ids(beside, limit=1, wait_seconds=60, agent=agent)) for agent in ("a", None)]
+        await waiting(two, 2)
+        for name in ("first", "second"):
+            await Make(client).submission(id=name)
+        assert sorted(await gather(*calls)) == [["first"], ["second"]]
