@@ -38,6 +38,11 @@ class Submissions(Resource[M]):
         """One submission, with its input."""
         return Call("GET", path("submissions", submission_id), one(Submission), query({"include": include}))
 
+    @endpoint
+    def delete(self, submission_id: str) -> Call[None]:
+        """Remove a settled submission; its receipt stays, and its id admits nothing again."""
+        return Call("DELETE", path("submissions", submission_id), nothing)
+
     @listing
     def list(self, **filters: Unpack[SubmissionFilter]) -> Call[Page[Submission]]:
         """Submissions that meet every condition, in the order of their admission."""

@@ -17,6 +17,7 @@ from app.submissions.errors import (
     NotDue,
     NotHeadOfSession,
     NotReady,
+    NotSettled,
     SubmissionConflict,
     SubmissionNotFound,
 )
@@ -50,7 +51,7 @@ NOT_QUEUED = (AlreadyRunning, AlreadyTerminalizing, AlreadyJoined, AlreadySettle
     status_code=201,
     errors=(SubmissionConflict,),
 )
-async def admit_submission(call: Call, body: NewSubmission) -> Answer:
+async def admit_submission(call: Call, _query: IncludeQuery, body: NewSubmission) -> Answer:
     """Admit a submission to the queue of its session, ready to be claimed unless `ready` is false.
 
     The same id with the same fields answers 200 with the submission as it now is; one that was settled and removed
@@ -69,7 +70,7 @@ async def admit_submission(call: Call, body: NewSubmission) -> Answer:
     response_model=Submissions,
     errors=(LiveReadersFull,),
 )
-async def claim_next_submissions(call: Call, body: ClaimNext) -> Answer:
+async def claim_next_submissions(call: Call, _query: IncludeQuery, body: ClaimNext) -> Answer:
     """Claim what is next: heads of sessions that are ready and due, by priority and then by sequence.
 
     Each runs under a new attempt, made by the service; no two are of one session. Where there is nothing it waits up
@@ -120,6 +121,17 @@ async def get_submission(call: Call, submission_id: str, query: IncludeQuery) ->
     return await store.get(call.reader, call.tenant_id, submission_id, include)
 
 
+@routes.delete(
+    "/v1/submissions/{submission_id}",
+    scope="submissions:write",
+    status_code=204,
+    errors=(SubmissionNotFound, NotSettled),
+)
+async def delete_submission(call: Call, submission_id: str) -> Answer:
+    """Remove a settled submission. Its receipt stays: the id admits nothing again."""
+    return await store.delete(call.writer, call.tenant_id, submission_id, call.if_match)
+
+
 @routes.post(
     "/v1/submissions/{submission_id}/ready",
     scope="submissions:write",
@@ -140,7 +152,7 @@ async def ready_submission(call: Call, submission_id: str, _query: IncludeQuery)
     response_model=Submission,
     errors=(SubmissionNotFound, NotReady, NotHeadOfSession, NotDue, *NOT_QUEUED),
 )
-async def claim_submission(call: Call, submission_id: str, body: Claim) -> Answer:
+async def claim_submission(call: Call, submission_id: str, _query: IncludeQuery, body: Claim) -> Answer:
     """Claim a ready submission that is the head of its session: it runs under the attempt until its lease lapses.
 
     The lease is `lease_seconds` by the service's clock, or lasts until `lease_expires_at` on the clock that shows

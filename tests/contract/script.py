@@ -244,6 +244,7 @@ SCRIPT = [
     Line("POST /v1/submissions/claim-next", "list", {"owner_id": "somebody", "agent": "unclaimed"}),
     Line("POST /v1/submissions/renew-leases", "list", {**RENEWAL, "submission_ids": ["running"]}),
     Line("GET /v1/submissions/{submission_id}", "gone"),
+    Line("DELETE /v1/submissions/{submission_id}", "gone", ids={"submission_id": "settled"}),
     Line("POST /v1/submissions/{submission_id}/ready", "gone"),
     Line("POST /v1/submissions/{submission_id}/claim", "gone", CLAIM, ids={"submission_id": "claimed"}),
     Line(
@@ -412,13 +413,25 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
 
 async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> None:
     """Submissions in every state, each in a session of its own but those that join."""
-    running = ("running", "working", "requeued", "replaced", "completed", "failed", "reserved", "final", "host")
+    running = (
+        "running",
+        "working",
+        "requeued",
+        "replaced",
+        "completed",
+        "failed",
+        "reserved",
+        "final",
+        "host",
+        "settled",
+    )
     for name in ("queued", "claimed", "ended", *running):
         await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "agent": SECRET})
     for name in running:
         await made("POST", f"/v1/submissions/{name}/claim", CLAIM)
     for name in ("finalize", "revert"):
         await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": "host", "agent": SECRET})
+    await made("POST", "/v1/submissions/settled/complete", OWNED)
     await made("POST", "/v1/submissions/host/joins/claim", {**OWNED, "agent": SECRET})
     await made("POST", "/v1/submissions/final/settlement/reserve", RESERVATION)
     for name in ("t", "unused"):

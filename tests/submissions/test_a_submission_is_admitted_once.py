@@ -73,7 +73,7 @@ async def test_an_admission_answers_the_whole_submission(client: httpx.AsyncClie
 
 async def test_the_same_again_is_a_replay_and_anything_else_a_conflict(client: httpx.AsyncClient) -> None:
     made = await client.post(PATH, json=BODY)
-    again = await client.post(PATH, json=BODY)
+    again = await client.post(f"{PATH}?include=input", json=BODY)
     assert (again.status_code, again.content) == (200, made.content)
     for name, value in (
         ("input", {"a": [1.0, "x"], "b": 1}),
@@ -97,6 +97,25 @@ async def test_a_replay_shows_the_submission_as_it_now_is(client: httpx.AsyncCli
     assert claimed.status_code == 200, claimed.text
     again = await client.post(PATH, json=BODY)
     assert (again.status_code, again.json()["submission"]) == (200, claimed.json())
+
+
+async def test_a_removed_submission_leaves_a_receipt_that_admits_nothing(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    await client.post(PATH, json=BODY)
+    assert problem(await client.delete(f"{PATH}/s")) == (409, "not_settled")
+    await settle(service, client, "s")
+    assert problem(await client.delete(f"{PATH}/s", headers={"if-match": '"1"'})) == (412, "precondition_failed")
+    assert (await client.delete(f"{PATH}/s")).status_code == 204
+    assert problem(await client.get(f"{PATH}/s")) == (404, "submission_not_found")
+    for key, body in (("one", BODY), ("two", {**BODY, "input": 2})):
+        kept = await client.post(PATH, json=body, headers={"idempotency-key": key})
+        assert (kept.status_code, kept.json()) == (
+            200,
+            {"kind": "retained_receipt",
+             "receipt": {"submission_id": "s", "accepted_at": "2026-01-05T10:00:00.123000Z"}},
+        )  # fmt: skip
+    assert (await client.get(f"{PATH}/unsettled")).json() == {"unsettled": False}
 
 
 async def test_b08_fifty_that_admit_one_submission_admit_one(service: Service, client: httpx.AsyncClient) -> None:
