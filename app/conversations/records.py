@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import msgspec
 from pydantic_core import CoreSchema, core_schema
 
 from app.errors import invalid
+from app.http.large import skip
 from app.http.verbatim import Verbatim
+
+T = TypeVar("T")
 
 # From this size on a batch is read in a thread, so that others are answered meanwhile.
 THREAD_BYTES = 1024 * 1024
+# As many braces tell that there may be many records; and how many there may be.
+MANY, RECORDS_MAX = 10_000, 100_000
 # Everything that JSON may escape and no Unicode text may hold stands alone; what stands before it is let through.
 _LONE_SURROGATE = re.compile(
     rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
@@ -32,7 +39,7 @@ class Records(Verbatim):
         """The value, if it is an array. Raises `ValueError`."""
         if not value.startswith(b"["):
             raise ValueError("must be an array of objects")
-        return cls(value)
+        return value  # not another copy, of the class: it may be large
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
@@ -43,6 +50,7 @@ class Records(Verbatim):
         return {
             "type": "array",
             "minItems": 1,
+            "maxItems": RECORDS_MAX,
             "items": {"type": "object", "additionalProperties": True},
             "description": "Records of any members; kept and returned byte for byte.",
         }
@@ -55,8 +63,9 @@ class _Record(msgspec.Struct, gc=False):
     attempt_id: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="attemptId")
 
 
-_read = msgspec.json.Decoder(list[_Record]).decode
-_pieces = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_read_all = msgspec.json.Decoder(list[_Record]).decode
+_read_one = msgspec.json.Decoder(_Record).decode
+_SPACE = re.compile(rb"[ \t\n\r]*").match
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Owner:
 class Batch:
     """A batch as it is stored: its text, the digest of that, the records that carry ids, and what a lone one is."""
 
-    text: Records
+    text: Verbatim
     digest: bytes
     owners: list[Owner]
     only_digest: bytes | None
@@ -90,37 +99,65 @@ class Batch:
         return sorted(joined), None
 
 
-async def read_batch(text: Records) -> Batch:
+async def read_batch(text: Verbatim) -> Batch:
     """Read a batch. Raises `InvalidInput` where it is empty, or a record is no object."""
     return await asyncio.to_thread(_batch, text) if len(text) > THREAD_BYTES else _batch(text)
 
 
-def _batch(text: Records) -> Batch:
-    found = _records(text)
+def _batch(text: Verbatim) -> Batch:
+    found, owners = 0, []
+    for record in _records(text):
+        if found == RECORDS_MAX:
+            raise invalid("/records", f"must have at most {RECORDS_MAX} items")
+        if record.submission_id is not msgspec.UNSET or record.attempt_id is not msgspec.UNSET:
+            owners.append(Owner(found, _id(record.submission_id), _id(record.attempt_id)))
+        found += 1
     if not found:
         raise invalid("/records", "must have at least 1 item")
-    owners = [
-        Owner(place, _id(record.submission_id), _id(record.attempt_id))
-        for place, record in enumerate(found)
-        if record.submission_id is not msgspec.UNSET or record.attempt_id is not msgspec.UNSET
-    ]
-    only = hashlib.sha256(memoryview(text)[slice(*_inside(text))]).digest() if len(found) == 1 else None
+    only = hashlib.sha256(memoryview(text)[slice(*_inside(text))]).digest() if found == 1 else None
     return Batch(text, hashlib.sha256(text).digest(), owners, only)
 
 
-def _records(text: bytes) -> list[_Record]:
+def _records(text: bytes) -> Iterable[_Record]:
+    """The records: read together where they are few, else one by one, so that no array of tiny ones fills memory."""
+    if text.count(b"{") > MANY:
+        return map(_record, count(), _pieces(text))
     try:
-        return _read(text)
+        return _lenient(_read_all, text)
     except msgspec.ValidationError:
-        pieces = _pieces(text)
-        place = next(place for place, piece in enumerate(pieces) if not bytes(piece).startswith(b"{"))
-        raise invalid(f"/records/{place}", "must be an object") from None
+        return map(_record, count(), _pieces(text))
+
+
+def _record(place: int, piece: memoryview) -> _Record:
+    if bytes(piece[:1]) != b"{":
+        raise invalid(f"/records/{place}", "must be an object")
+    return _lenient(_read_one, piece)
+
+
+def _pieces(text: bytes) -> Iterator[memoryview]:
+    """The text of each item of an array, whose depth has been looked at."""
+    position = 1
+    while True:
+        position = _SPACE(text, position).end()  # type: ignore[union-attr]
+        if text[position] in b"],":
+            if text[position] in b"]":
+                return
+            position = _SPACE(text, position + 1).end()  # type: ignore[union-attr]
+        end = skip(text, position, len(text))
+        yield memoryview(text)[position:end]
+        position = end
+
+
+def _lenient(read: Callable[[bytes | memoryview], T], text: bytes | memoryview) -> T:
+    """What the reader gives. It takes no lone surrogates, which JSON may escape: U+0000 in their place, which no id can
+    hold either, changes nothing that is read.
+    """
+    try:
+        return read(text)
+    except msgspec.ValidationError:
+        raise
     except msgspec.DecodeError:
-        # Lone surrogates: the reader takes none. U+0000 in their place, which no id can hold either, changes nothing.
-        patched = _LONE_SURROGATE.sub(lambda found: found[1] or b"\\u0000", text)
-        if patched == text:
-            raise
-        return _records(patched)
+        return read(_LONE_SURROGATE.sub(lambda found: found[1] or b"\\u0000", text))
 
 
 def _id(value: msgspec.Raw | msgspec.UnsetType) -> str | None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import uuid
+from collections.abc import Awaitable, Callable
+
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.conversations.reads import PAGE_BYTES_MAX
-from app.conversations.records import Records, _batch
-from tests.conversations.rows import Rows, Stream, offset
+from app.conversations import reads
+from app.conversations.offsets import offset_of
+from app.conversations.reads import PAGE_BYTES_MAX, Batches
+from app.conversations.records import MANY, RECORDS_MAX, Records, _batch
+from app.errors import InvalidInput
+from app.http.service import Service
+from tests.conversations.rows import Rows, Stream, created, offset
 from tests.payloads import PAYLOADS, problem
 
 MIB = 1024 * 1024
@@ -156,11 +164,76 @@ async def test_a_checkpoint_is_kept_and_the_last_write_stays(client: httpx.Async
     assert problem(bad) == (400, "bad_offset")
 
 
+@pytest.mark.parametrize("count", [MANY, MANY + 1, RECORDS_MAX, RECORDS_MAX + 1])
+def test_a_batch_of_many_records_is_read_one_by_one(count: int) -> None:
+    owned = b'{"submissionId":"sub","attemptId":"att"}'
+    text = b"[ " + b" ,\n".join([b"{}"] * (count - 1)) + b", %b ]" % owned
+    if count > RECORDS_MAX:
+        with pytest.raises(InvalidInput, match="at most 100000"):
+            _batch(Records(text))
+        return
+    assert [owner.place for owner in _batch(Records(text)).owners] == [count - 1]
+    for strange in (b"3", b"[{}]", b'"{}"'):
+        with pytest.raises(InvalidInput) as refused:
+            _batch(Records(text.replace(owned, strange)))
+        assert refused.value.facts["errors"][0]["pointer"] == f"/records/{count - 1}"
+    hidden = b'{"a":"\\ud800","submissionId":"sub","attemptId":"att"}'
+    assert len(_batch(Records(text.replace(owned, hidden))).owners) == 1
+
+
+@settings(
+    max_examples=40, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(
+    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=12),
+    limit=st.integers(1, 14),
+    most=st.integers(10, 1500),
+    start=st.integers(-1, 11),
+)
+async def test_pages_of_any_size_give_every_batch_once_and_are_as_full_as_they_may_be(
+    service: Service, client: httpx.AsyncClient, sizes: list[int], limit: int, most: int, start: int
+) -> None:
+    stream = await created(client, uuid.uuid4().hex)
+    texts = [b'[{"t":"%b"}]' % (b"x" * size) for size in sizes]
+    for text in texts:
+        assert (await stream.append(text)).status_code == 200
+    reader, tenant_id = service.ground.database, client.headers["x-test-tenant"]
+    start = min(start, len(sizes) - 1)
+
+    def expected(order: list[int]) -> list[list[int]]:
+        """The pages: greedy by number and by size, at least one batch on each."""
+        pages: list[list[int]] = []
+        for seq in order:
+            full = pages and (len(pages[-1]) == limit or sum(len(texts[n]) for n in (*pages[-1], seq)) > most)
+            if not pages or full:
+                pages.append([])
+            pages[-1].append(seq)
+        return pages or [[]]
+
+    async def walked(read: Callable[[int], Awaitable[Batches]], place: int) -> list[list[int]]:
+        pages = []
+        while True:
+            page = await read(place)
+            assert [records for _, records in page.found] == [texts[seq] for seq, _ in page.found]
+            pages.append([seq for seq, _ in page.found])
+            place = page.next_seq
+            if page.up_to_date:
+                return pages
+
+    def forward(after: int) -> Awaitable[Batches]:
+        return reads.forward(reader, tenant_id, stream.path, after, limit, page_bytes_max=most)
+
+    def backward(before: int) -> Awaitable[Batches]:
+        return reads.backward(reader, tenant_id, stream.path, offset_of(before), limit, page_bytes_max=most)
+
+    assert await walked(forward, start) == expected(list(range(start + 1, len(sizes))))
+    assert await walked(backward, start) == expected(list(range(start))[::-1])
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["", "sub", "other", None, 5]), min_size=1, max_size=6), st.sampled_from(["att", "x"]))
 def test_what_records_name_is_what_json_says(names: list[str | int | None], attempt: str) -> None:
-    import json  # noqa: PLC0415
-
     records = [{"n": n} if name == "" else {"submissionId": name, "attemptId": attempt} for n, name in enumerate(names)]
     batch = _batch(Records(json.dumps(records).encode()))
     assert [owner.place for owner in batch.owners] == [n for n, name in enumerate(names) if name != ""]

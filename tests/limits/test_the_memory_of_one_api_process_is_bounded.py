@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -66,6 +68,8 @@ def alone(clone: Callable[[], Awaitable[str]]) -> Iterator[Alone]:
             Authorization=f"Bearer {key}",
         )  # fmt: skip
         post(server.url, "/v1/invocations", {"id": "i", "version_id": "v"}, Authorization=f"Bearer {key}")
+        conversation = {"path": "p", "identity": {"agent_name": "a", "instance_id": "i"}}
+        post(server.url, "/v1/conversations", conversation, "PUT", Authorization=f"Bearer {key}")
         yield Alone(server, key)
 
 
@@ -105,3 +109,38 @@ def test_raw_bytes_pass_through_in_parts_both_ways(alone: Alone) -> None:
     read = alone.read(f"/v1/attachments?{urlencode(which)}")
     assert peak_bytes(pid) - before < RAW_MAX
     assert read == content
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_an_append_and_its_read_need_about_four_times_its_size(alone: Alone, kind: str) -> None:
+    payload, pid = PAYLOADS[kind], alone.server.pid
+    bound = TIMES_MAX * len(payload)
+    claim = json.loads(alone.send("/v1/conversations/acquire", b'{"path":"p","producer_id":"p"}'))
+    head = {
+        "path": "p",
+        "producer_id": "p",
+        "producer_epoch": claim["producer_epoch"],
+        "incarnation": claim["incarnation"],
+        "producer_sequence": 0,
+    }
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    body = json.dumps(head).encode()[:-1] + b',"records":[{"x":%b}]}' % payload
+    offset = json.loads(alone.send("/v1/conversations/append", body))["offset"]
+    assert peak_bytes(pid) - before < bound
+    before = resident_bytes(pid)
+    forget_peak(pid)
+    read = alone.read("/v1/conversations/read?path=p&before=now&limit=1")
+    assert peak_bytes(pid) - before < bound
+    assert read.startswith(b'{"batches":[{"offset":"%b","records":[{"x":%b}]}]' % (offset.encode(), payload))
+
+
+def test_a_batch_of_countless_tiny_records_is_refused_without_being_built(alone: Alone) -> None:
+    body = b'{"path":"p","producer_id":"p","producer_epoch":1,"incarnation":"i","producer_sequence":0,"records":[%b]}'
+    for record in (b"{}", b"1", b'{"a":1}'):
+        text = body % b",".join([record] * ((SIZE - 1024) // (len(record) + 1)))
+        before = resident_bytes(alone.server.pid)
+        forget_peak(alone.server.pid)
+        with pytest.raises(urllib.error.HTTPError, match="422"):
+            alone.send("/v1/conversations/append", text)
+        assert peak_bytes(alone.server.pid) - before < TIMES_MAX * len(text)
