@@ -54,8 +54,9 @@ WITH acquired AS (
 
 -- name: append
 -- The submission is locked first, so whoever settles or replaces the attempt waits for this to commit; to renew it does
--- not change its key, so renewals pass. Then those that are joined into it, then the conversation, whose newest row
--- decides: of two with one number the second finds that it is no longer the next.
+-- not change its key, so renewals pass. Then those that are joined into it: what sends one back changes no key of it, and
+-- FOR KEY SHARE would be given its row as it was. Then the conversation, whose newest row decides: of two with one
+-- number the second finds that it is no longer the next.
 WITH fence AS MATERIALIZED (
   SELECT u.agent, u.instance_id FROM submissions AS u
   WHERE u.tenant_id = :tenant_id AND u.id = :submission_id AND u.open_attempt_id = :attempt_id
@@ -66,7 +67,7 @@ WITH fence AS MATERIALIZED (
   SELECT j.id FROM fence AS f, submissions AS j
   WHERE j.tenant_id = :tenant_id AND j.id = ANY (CAST(:joined_ids AS text[])) AND j.joined_into = :submission_id
     AND j.status IN ('joining', 'joined')
-  FOR KEY SHARE OF j
+  ORDER BY j.sequence FOR SHARE OF j
 ), granted AS MATERIALIZED (
   SELECT f.agent, f.instance_id FROM fence AS f
   WHERE (SELECT count(*) FROM joined) = cardinality(CAST(:joined_ids AS text[]))

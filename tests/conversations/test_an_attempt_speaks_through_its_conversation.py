@@ -131,5 +131,40 @@ async def test_an_append_that_waits_for_its_child_to_be_sent_back_finds_that_it_
     finally:
         await other.close()
     # The statement began while the child was joining: it looks at the newest row of it all the same.
-    assert (answer.status_code, answer.json()["reason"]) == (409, "not_joined")
+    assert (answer.status_code, answer.json().get("reason")) == (409, "not_joined"), answer.text
     assert (await stream.read())["batches"] == []
+
+
+async def test_a_reservation_waits_for_an_append_and_an_append_for_a_reservation(
+    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Calls
+) -> None:
+    await queue.running("host", **FOR)
+    other, tenant_id = await connected(service), client.headers["x-test-tenant"]
+    reserve = {"attempt_id": "at", "record_id": "end", "record": SETTLED}
+    try:
+        async with other.transaction():
+            await other.execute("UPDATE conversation_streams SET updated_at = now() WHERE tenant_id = $1", tenant_id)
+            appending = create_task(stream.append(records("host"), submission=HOST))
+            await held_up(service)
+            reserving = create_task(queue.post("host/settlement/reserve", **reserve))
+            await held_up(service, 2)
+            assert not reserving.done()
+        assert ((await appending).status_code, (await reserving).status_code) == (200, 200)
+        await queue.done("host/settlement/finalize", attempt_id="at", record_id="end")
+
+        await queue.running("next", **FOR)
+        async with other.transaction():
+            # As a reservation that has not committed yet.
+            await other.execute("SELECT FROM submissions WHERE tenant_id = $1 AND id = 'next' FOR UPDATE", tenant_id)
+            await other.execute(
+                "UPDATE submissions SET status = 'terminalizing', settlement_record_id = 'r', settlement_record = '{}',"
+                " settlement_outcome = 'completed' WHERE tenant_id = $1 AND id = 'next'",
+                tenant_id,
+            )
+            now = {"submission_id": "next", "attempt_id": "at"}
+            appending = create_task(stream.append(records("next"), submission=now))
+            await held_up(service)
+        answer = await appending
+    finally:
+        await other.close()
+    assert (answer.status_code, answer.json().get("reason")) == (409, "not_the_reserved_record"), answer.text
