@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import asyncpg
 
+from app.db.connections import IDLE_SECONDS, Connections
 from app.db.integrity import DRIVER_ERRORS, TRIES, NotNew, explain, is_lost, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
@@ -17,6 +18,7 @@ from app.settings import DatabaseSettings
 
 # How much longer than PostgreSQL itself we wait for the end of a statement: one that is paused ends none.
 SILENCE_SECONDS = 2
+CLOSE_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Database:
     """A pool of connections. Open it once for each process, close it at the end."""
 
     def __init__(self, settings: DatabaseSettings, url: str, pool: asyncpg.Pool) -> None:
-        self.settings, self.url, self._pool = settings, url, pool
+        self.settings, self.url = settings, url
+        self._connections = Connections(pool, settings.acquire_seconds)
 
     @classmethod
     async def open(cls, settings: DatabaseSettings, *, name: str = "cairn") -> Database:
@@ -107,7 +110,7 @@ class Database:
                 url,
                 min_size=min(settings.pool_min, settings.pool_max),
                 max_size=settings.pool_max,
-                max_inactive_connection_lifetime=300,
+                max_inactive_connection_lifetime=IDLE_SECONDS,
                 statement_cache_size=1024 if settings.statement_cache else 0,
                 max_cached_statement_lifetime=0,
                 max_cacheable_statement_size=64 * 1024,
@@ -128,28 +131,25 @@ class Database:
 
     async def close(self) -> None:
         """Wait for running statements, a bounded time, and close every connection."""
-        try:
-            await asyncio.wait_for(self._pool.close(), 10)
-        except TimeoutError:
-            self._pool.terminate()
+        await self._connections.close(CLOSE_SECONDS)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         try:
-            connection = await self._pool.acquire(timeout=self.settings.acquire_seconds)
+            connection = await self._connections.take()
         except (TimeoutError, *DRIVER_ERRORS) as error:
             raise Unavailable("No database connection was free in time; try again.") from error
+        clean = False
         try:
             yield connection
+            clean = True
         except Exception as error:
             if is_lost(error.__cause__ or error):
                 # Where one session was ended, the others were too, as a rule: each is opened again at its next use.
-                await self._pool.expire_connections()
+                await self._connections.expire()
             raise
         finally:
-            # Where PostgreSQL does not even take the cancellation, the pool has given the connection up: that is all.
-            with suppress(TimeoutError):
-                await self._pool.release(connection)
+            await self._connections.give(connection, clean=clean)
 
     async def rows(self, statement: Statement, **arguments: Any) -> list[asyncpg.Record]:
         """Run one statement; it is its own transaction."""
@@ -199,7 +199,7 @@ class Database:
     @property
     def connections(self) -> tuple[int, int]:
         """Open connections, and those of them that are idle."""
-        return self._pool.get_size(), self._pool.get_idle_size()
+        return self._connections.counts
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from app.db.sql import Statement
 from tests.conftest import Make, new_tenant, running, settings_for
 from tests.payloads import codes
 
@@ -85,9 +86,9 @@ async def test_a_write_shows_payloads_when_asked_and_a_replay_reads_them_again(
 
 
 async def kept_bodies(client: httpx.AsyncClient, service: Any) -> list[bytes]:
-    rows = await service.ground.database._pool.fetch(
-        "SELECT CAST(body AS text) AS body FROM idempotency_keys WHERE tenant_id = $1",
-        client.headers["x-test-tenant"],
+    rows = await service.ground.database.rows(
+        Statement("SELECT CAST(body AS text) AS body FROM idempotency_keys WHERE tenant_id = :tenant_id"),
+        tenant_id=client.headers["x-test-tenant"],
     )
     return [row["body"].encode() for row in rows]
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.db.sql import Statement
 from tests.conftest import Make
 from tests.payloads import PAYLOADS, codes, problem, send
 
@@ -30,10 +31,12 @@ async def start(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
 
 
 async def events(client: httpx.AsyncClient, service: Any) -> list[tuple[str, str, str]]:
-    rows = await service.ground.database._pool.fetch(
-        "SELECT type, subject_id, subject_parent_id FROM outbox WHERE tenant_id = $1"
-        " AND subject_type = 'node_invocation' ORDER BY number",
-        client.headers["x-test-tenant"],
+    rows = await service.ground.database.rows(
+        Statement(
+            "SELECT type, subject_id, subject_parent_id FROM outbox WHERE tenant_id = :tenant_id"
+            " AND subject_type = 'node_invocation' ORDER BY number"
+        ),
+        tenant_id=client.headers["x-test-tenant"],
     )
     return [tuple(row) for row in rows]
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.db.sql import Statement
 from tests.conftest import Make
 from tests.payloads import codes, problem, send
 
@@ -177,10 +178,11 @@ MERGES: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("target", "patch", "merged"), MERGES)
 async def test_merging_follows_the_examples_of_rfc_7396(service: Any, target: Any, patch: Any, merged: Any) -> None:
-    found = await service.ground.database._pool.fetchval(
-        "SELECT cairn_merge_patch($1::text::jsonb, $2::text::jsonb)::text", json.dumps(target), json.dumps(patch)
+    merging = Statement(
+        "SELECT cairn_merge_patch(CAST(CAST(:t AS text) AS jsonb), CAST(CAST(:p AS text) AS jsonb)) AS m"
     )
-    assert json.loads(found) == merged
+    found = await service.ground.database.row(merging, t=json.dumps(target), p=json.dumps(patch))
+    assert json.loads(found["m"]) == merged
 
 
 async def test_a_model_name_too_long_to_be_found_by_is_refused_by_name(client: httpx.AsyncClient, make: Make) -> None:
