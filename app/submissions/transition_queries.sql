@@ -19,7 +19,7 @@ event AS (
 -- fragment: answer
 answer AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body, {{moved}} FROM changed AS s
-  WHERE s.id = :id AND cairn_require_revision(s.revision - 1, :if_match)
+  WHERE CASE WHEN s.id = :id THEN cairn_require_revision(s.revision - 1, :if_match) END
 )
 
 -- name: settle

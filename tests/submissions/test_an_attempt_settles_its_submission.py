@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import httpx
 import pytest
 
+from app.bus.hints import Key
+from app.db.sql import Statement
+from app.http.service import Service
+from app.submissions.store import HINT
 from tests.payloads import problem, send
 from tests.submissions.calls import Calls
 
@@ -315,6 +320,59 @@ async def test_a_call_that_is_repeated_under_its_key_is_replayed(calls: Calls, c
     assert first.status_code == 200, first.text
     assert (again.status_code, again.content) == (200, first.content)
     assert again.headers["idempotency-replayed"] == "true"
+
+
+async def test_kept_answers_hold_no_payload(calls: Calls, service: Service) -> None:
+    secret = f"payload {uuid.uuid4().hex}"
+    await calls.running("a", input=secret)
+    await calls.admit("b", input=secret)
+    for number, (call, body) in enumerate(
+        (
+            ("replace-attempt", {"attempt_id": "at", "next_attempt_id": "at2"}),
+            ("joins/claim", {"attempt_id": "at2", "agent": "a"}),
+            ("settlement/reserve", {"attempt_id": "at2", "record_id": "r", "record": record(of=secret)}),
+        )
+    ):
+        first, again = [await calls.post(f"a/{call}", {"idempotency-key": f"k{number}"}, **body) for _ in range(2)]
+        assert secret in first.text
+        assert again.content == first.content
+    kept = await service.ground.database.rows(
+        Statement("SELECT body FROM idempotency_keys WHERE tenant_id = :tenant_id"),
+        tenant_id=calls.client.headers["x-test-tenant"],
+    )
+    assert len(kept) == 3
+    assert not any(secret.encode() in row["body"] for row in kept)
+
+
+@pytest.mark.parametrize("call", ["complete", "fail", "settle-queued", "finalize", "requeue"])
+async def test_whoever_waits_for_work_is_told_of_what_comes_next(calls: Calls, service: Service, call: str) -> None:
+    tenant_id = calls.client.headers["x-test-tenant"]
+    await (calls.admit("a") if call == "settle-queued" else calls.running("a"))
+    await calls.admit("b", agent="another")
+    body: dict[str, Any] = {} if call == "settle-queued" else {"attempt_id": "at"}
+    if call == "finalize":
+        await calls.done("a/settlement/reserve", **body, record_id="r", record=record())
+        call, body = "settlement/finalize", {**body, "record_id": "r"}
+    more = {"fail": {"error": "x"}, "settle-queued": {"error": "x", "outcome": "failed"}}.get(call, {})
+    agent = "a" if call == "requeue" else "another"
+    with (
+        service.ground.live.watcher.watch(Key(HINT, tenant_id, agent)) as one,
+        service.ground.live.watcher.watch(Key(HINT, tenant_id, "")) as every,
+    ):
+        await calls.done(f"a/{call}", **body, **more)
+        # It is rung before the answer is given.
+        assert await one.wait(0.001)
+        assert await every.wait(0.001)
+
+
+async def test_an_error_that_no_text_can_hold_is_refused(calls: Calls) -> None:
+    await calls.running("a")
+    for text in (b'"\\u0000"', b'"\\ud800"'):
+        body = b'{"attempt_id":"at","error":' + text + b"}"
+        refused = await send(calls.client, "POST", "/v1/submissions/a/fail", body)
+        assert problem(refused) == (422, "invalid_input")
+        assert refused.json()["errors"][0]["pointer"] == "/error"
+    assert (await calls.shown("a"))["status"] == "running"
 
 
 async def test_markers_are_kept_apart_from_submissions(client: httpx.AsyncClient) -> None:
