@@ -65,6 +65,8 @@ from app.stamps.routes import routes as format_stamp_routes
 from app.submissions import claiming
 from app.submissions import store as submissions
 from app.submissions.jobs import expiry
+from app.submissions.join_routes import routes as submission_join_routes
+from app.submissions.marker_routes import routes as attempt_marker_routes
 from app.submissions.routes import routes as submission_routes
 from app.submissions.transition_routes import routes as submission_transition_routes
 from app.tenants import store as tenants
@@ -251,6 +253,8 @@ def endpoints() -> list[Endpoint]:
         *format_stamp_routes,
         *dead_letter_routes,
         *submission_transition_routes,
+        *submission_join_routes,
+        *attempt_marker_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
         *job_routes,

@@ -11,30 +11,23 @@ from app.http.endpoint import Routes
 from app.http.idempotency import owned_by
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
-from app.submissions import joins, markers, transitions
+from app.submissions import transitions
 from app.submissions.errors import (
     AlreadyJoined,
     AlreadyRunning,
     AlreadySettled,
     AlreadyTerminalizing,
-    NotJoining,
     NotTerminalizing,
     SettlementConflict,
     SubmissionNotFound,
 )
-from app.submissions.schemas import Submission, SubmissionPage, Submissions
+from app.submissions.schemas import Submission
 from app.submissions.store import INPUT, SUBMISSION, told
 from app.submissions.transition_schemas import (
     AbortedSession,
-    AttemptMarker,
     Failure,
     Finalization,
     InputApplied,
-    JoinClaim,
-    JoinQuery,
-    MarkerList,
-    MarkerPage,
-    MarkerQuery,
     Obligation,
     ObligationPage,
     Owned,
@@ -223,87 +216,3 @@ async def abort_session(call: Call, body: SessionAbort) -> Answer:
     What they are does not change: their owners see `abort_requested_at`. An unknown session has none of them.
     """
     return await transitions.abort_session(call.writer, call.tenant_id, body.session_key)
-
-
-@routes.post(
-    "/v1/submissions/{submission_id}/joins/claim",
-    **OWNS,
-    including=WITH_INPUT,
-    response_model=Submissions,
-    errors=(SubmissionNotFound, StaleAttempt, AlreadyTerminalizing, AlreadySettled),
-)
-async def claim_submission_joins(call: Call, submission_id: str, _query: IncludeQuery, body: JoinClaim) -> Answer:
-    """Claim what queues behind a running submission, to work on it together; each has its `input`.
-
-    They are taken from the front of the session's queue, 1,000 at most, up to the first that is not ready, not due,
-    asked to stop, or another agent's.
-    """
-    return await joins.claim(
-        await owner(call, submission_id, body),
-        call.tenant_id,
-        submission_id,
-        body.attempt_id,
-        body.agent,
-        call.if_match,
-    )
-
-
-JOIN: dict[str, Any] = {
-    **OF_OWNER,
-    "errors": (SubmissionNotFound, NotJoining, StaleAttempt, AlreadyTerminalizing),
-}
-
-
-@routes.post("/v1/submissions/{submission_id}/joins/{child_id}/finalize", **JOIN)
-async def finalize_submission_join(
-    call: Call, submission_id: str, child_id: str, _query: IncludeQuery, body: Owned
-) -> Answer:
-    """Say that the input of a joining submission is in the conversation: it is settled with what it joined."""
-    return await joins.finalize(
-        await owner(call, submission_id, body), call.tenant_id, submission_id, child_id, body.attempt_id, call.if_match
-    )
-
-
-@routes.post("/v1/submissions/{submission_id}/joins/{child_id}/revert", **JOIN)
-async def revert_submission_join(
-    call: Call, submission_id: str, child_id: str, _query: IncludeQuery, body: Owned
-) -> Answer:
-    """Give a joining submission back to the queue, to its old place; what is being written for it is waited for."""
-    return await joins.revert(
-        await owner(call, submission_id, body), call.tenant_id, submission_id, child_id, body.attempt_id, call.if_match
-    )
-
-
-@routes.get(
-    "/v1/submissions/{submission_id}/joins",
-    scope="submissions:read",
-    response_model=SubmissionPage,
-    errors=(SubmissionNotFound,),
-)
-async def list_submission_joins(call: Call, submission_id: str, query: JoinQuery) -> Answer:
-    """What is joining a submission or has joined it, and is not settled, by sequence."""
-    return await page(
-        call,
-        joins.JOINS,
-        query,
-        {"host": submission_id},
-        if_empty=lambda: transitions.standing_of(call.reader, call.tenant_id, submission_id),
-    )
-
-
-@routes.put("/v1/attempt-markers", **WRITE, response_model=AttemptMarker, status_code=201)
-async def put_attempt_marker(call: Call, query: MarkerQuery) -> Answer:
-    """Mark that an attempt was begun; the first instant stays. The submission need not exist."""
-    return await markers.put(call.writer, call.tenant_id, query.submission_id, query.attempt_id)
-
-
-@routes.delete("/v1/attempt-markers", **WRITE, status_code=204)
-async def delete_attempt_marker(call: Call, query: MarkerQuery) -> Answer:
-    """Remove the marker of an attempt, if there is one."""
-    return await markers.delete(call.writer, call.tenant_id, query.submission_id, query.attempt_id)
-
-
-@routes.get("/v1/attempt-markers", scope="submissions:read", response_model=MarkerPage)
-async def list_attempt_markers(call: Call, query: MarkerList) -> Answer:
-    """The markers of attempts, in the order in which they were made."""
-    return await page(call, markers.MARKERS, query)

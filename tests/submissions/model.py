@@ -102,6 +102,7 @@ class Queue:
     def __init__(self) -> None:
         self.subs: dict[str, Sub] = {}
         self.dead: list[str] = []
+        self.removed: set[str] = set()
 
     def session(self, session_key: str) -> list[Sub]:
         """What is not settled of a session."""

@@ -143,7 +143,7 @@ def machine(ground: Ground) -> type[RuleBasedStateMachine]:
             self, pick: Pick, session: str, agent: str, ready: bool, most: int, on_lapse: str, priority: int
         ) -> None:
             """As a rule under a new name, else as it was or with other fields."""
-            number = pick[1] if not pick[0] else min(len(self.queue.subs), len(IDS) - 1)
+            number = pick[1] if not pick[0] else min(len(self.queue.subs) + len(self.queue.removed), len(IDS) - 1)
             self.admitted(IDS[number], session, agent, ready, most, on_lapse, priority)
 
         def admitted(
@@ -155,6 +155,9 @@ def machine(ground: Ground) -> type[RuleBasedStateMachine]:
             }  # fmt: skip
             answer = self.post("", **body)
             sub = self.queue.subs.get(name)
+            if name in self.queue.removed:
+                assert (answer.status_code, answer.json()["kind"]) == (200, "retained_receipt")
+                return
             if sub is None:
                 sub = Sub(name, session, agent, most, on_lapse, priority)
                 self.queue.admit(sub, ready=ready)
@@ -223,6 +226,22 @@ def machine(ground: Ground) -> type[RuleBasedStateMachine]:
             past = "UPDATE submissions SET lease_lapses_at = '2000-01-01' WHERE tenant_id = $1 AND id = ANY ($2)"
             await ground.connection.execute(past, self.tenant_id, names)
             await lapse(ground.service.ground.database, 100, 600, 600)
+
+        @rule(pick=PICK, likely=st.booleans())
+        def remove(self, pick: Pick, likely: bool) -> None:
+            """Only what is settled; its id admits nothing again."""
+            name = self.target(pick, "settled") if likely else IDS[pick[1]]
+            answer = ground.run(self.client.delete(f"/v1/submissions/{name}"))
+            sub = self.queue.subs.get(name)
+            if sub is None:
+                assert answer.status_code == 404
+            elif sub.status != "settled":
+                assert (answer.status_code, answer.json()["code"]) == (409, "not_settled")
+                assert answer.json()["current_status"] == sub.status
+            else:
+                assert answer.status_code == 204
+                self.queue.removed.add(name)
+                del self.queue.subs[name]
 
         @rule(view=st.sampled_from(["runnable", "unready", "running", "expired", "unsettled"]))
         def view(self, view: str) -> None:
@@ -356,7 +375,7 @@ def machine(ground: Ground) -> type[RuleBasedStateMachine]:
         def take_in(self, session: str, final: tuple[bool, ...]) -> None:
             """What a runtime does with a session that has several."""
             self.claim_head(session, "1")
-            for name in IDS[len(self.queue.subs) :][:1]:
+            for name in IDS[len(self.queue.subs) + len(self.queue.removed) :][:1]:
                 self.admitted(name, session, "x", True, 10, "requeue", 0)
             self.claim_joins_of_head(session, "x")
             for each in final:
