@@ -20,7 +20,7 @@ CLAIM_MAX, RENEW_MAX = 100, 1000
 WAIT_SECONDS_MAX = 60
 
 
-def _session_key(value: str) -> str:
+def _within(value: str) -> str:
     if len(value.encode()) > 1024:
         raise ValueError("must be at most 1024 bytes of UTF-8")
     return value
@@ -33,7 +33,8 @@ def _told(value: datetime) -> datetime:
     return value
 
 
-SessionKey = Annotated[Text, Field(min_length=1, max_length=1024), AfterValidator(_session_key)]
+# Not an id: nothing is a reserved word where it never stands in a path.
+Name = Annotated[Text, Field(min_length=1, max_length=1024), AfterValidator(_within)]
 Told = Annotated[Instant, AfterValidator(_told)]
 LeaseSeconds = Annotated[int, Field(ge=1, le=LEASE_SECONDS_MAX)]
 
@@ -42,10 +43,10 @@ class NewSubmission(Body):
     """A submission to admit to the queue of its session."""
 
     id: Id | None = Field(None, examples=["sub_9"])
-    session_key: SessionKey = Field(examples=["user-42"])
+    session_key: Name = Field(examples=["user-42"])
     kind: Id = Field(examples=["direct"])
-    agent: Id = Field(examples=["researcher"])
-    instance_id: Id = Field(examples=["researcher-1"])
+    agent: Name = Field(examples=["researcher"])
+    instance_id: Name = Field(examples=["researcher-1"])
     accepted_at: Instant | None = Field(None, description="When the client accepted it; now unless given.")
     input: Verbatim = Field(examples=[{"message": {"kind": "user", "body": "Why is the sky blue?"}}])
     ready: bool = Field(True, description="False: nobody can claim it before `POST …/ready`.")
@@ -81,7 +82,7 @@ class ClaimNext(Body):
     """Who asks for work, how much of it, and how long to wait while there is none."""
 
     owner_id: Id = Field(examples=["worker-3"])
-    agent: Id | None = Field(None, description="Only submissions of this agent.", examples=["researcher"])
+    agent: Name | None = Field(None, description="Only submissions of this agent.", examples=["researcher"])
     limit: int = Field(1, ge=1, le=CLAIM_MAX)
     lease_seconds: LeaseSeconds = Field(30, description="From the claim on, by the service's clock.")
     wait_seconds: int = Field(0, ge=0, le=WAIT_SECONDS_MAX)
@@ -106,7 +107,7 @@ class SubmissionList(IncludingListQuery):
         description="`runnable`: ready heads of sessions. `unready`: queued and not ready. `running`. `expired`:"
         " running, and the lease has lapsed. `unsettled`: all that are not settled.",
     )
-    session_key: SessionKey | None = None
+    session_key: Name | None = None
     agent: str | None = None
     status: list[Status] | None = None
     sort: Literal["sequence"] | None = None

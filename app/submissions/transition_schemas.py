@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, Instant, Query, Score, Text, Verbatim
 from app.http.paging import IncludingListQuery, ListQuery, PageOf
-from app.submissions.schemas import Lease, SessionKey, Submission
+from app.submissions.schemas import Lease, Name, Submission
 
 ATTEMPTS_MAX = 2**31 - 1
 DELAY_SECONDS_MAX = 365 * 24 * 3600
@@ -75,13 +75,13 @@ class Finalization(Owned):
 class JoinClaim(Owned):
     """The agent whose queued submissions may join."""
 
-    agent: Id
+    agent: Name
 
 
 class SessionAbort(Body):
     """The session whose submissions are asked to stop."""
 
-    session_key: SessionKey
+    session_key: Name
 
 
 class JoinQuery(IncludingListQuery):

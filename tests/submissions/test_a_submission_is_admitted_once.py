@@ -231,3 +231,13 @@ async def test_two_of_a_session_never_run_whatever_writes_the_rows(
             )
     finally:
         await connection.close()
+
+
+@pytest.mark.parametrize("name", ["latest", "..", "unsettled", "a/b ä", "x" * 1024])
+async def test_an_agent_and_an_instance_may_be_called_anything(client: httpx.AsyncClient, name: str) -> None:
+    made = await client.post(PATH, json={**BODY, "agent": name, "instance_id": name})
+    assert made.status_code == 201, made.text
+    claimed = await client.post(f"{PATH}/claim-next", json={"owner_id": "o", "agent": name, "lease_seconds": 30})
+    assert [item["agent"] for item in claimed.json()["items"]] == [name]
+    long = await client.post(PATH, json={**BODY, "id": "t", "instance_id": "ä" * 513})
+    assert (long.status_code, long.json()["errors"][0]["pointer"]) == (422, "/instance_id")
