@@ -5,30 +5,33 @@ import {
   type FormatVersionTestHandle,
 } from "@flue/runtime/test-utils";
 
+import { describe } from "vitest";
+
 import type { CairnStores } from "../src/index.ts";
 import { Tenants } from "./service.ts";
 
-/** Registers Flue's three suites, as they are published, each test in a tenant of its own. */
+/**
+ * Registers Flue's three suites, as they are published. Each test has a tenant of its own, so several run at a time; and
+ * nothing to clean up, for an adapter that nobody subscribed with holds nothing open.
+ */
 export function defineFluesSuites(label: string, makeFetch: () => typeof fetch): void {
   const tenants = new Tenants();
   const connect = async (): Promise<CairnStores> => (await tenants.create()).adapter({ fetch: makeFetch() }).connect();
-  const cleanup = () => tenants.close();
 
-  defineStoreContractTests(`${label}: submissions`, {
-    create: async () => (await connect()).submissionStore,
-    cleanup,
-    formatVersion: { open: () => openStamps(tenants, makeFetch()) },
-  });
-  defineConversationStreamStoreContractTests(`${label}: conversations`, {
-    create: async () => {
-      const { conversationStreamStore, submissionStore } = await connect();
-      return { stream: conversationStreamStore, submissionStore };
-    },
-    cleanup,
-  });
-  defineAttachmentStoreContractTests(`${label}: attachments`, {
-    create: async () => (await connect()).attachmentStore,
-    cleanup,
+  describe.concurrent(label, () => {
+    defineStoreContractTests(`${label}: submissions`, {
+      create: async () => (await connect()).submissionStore,
+      formatVersion: { open: () => openStamps(tenants, makeFetch()) },
+    });
+    defineConversationStreamStoreContractTests(`${label}: conversations`, {
+      create: async () => {
+        const { conversationStreamStore, submissionStore } = await connect();
+        return { stream: conversationStreamStore, submissionStore };
+      },
+    });
+    defineAttachmentStoreContractTests(`${label}: attachments`, {
+      create: async () => (await connect()).attachmentStore,
+    });
   });
 }
 
@@ -49,7 +52,6 @@ async function openStamps(tenants: Tenants, fetch: typeof globalThis.fetch): Pro
     async deleteStamp(name) {
       await expectOk(tenant.request("DELETE", pathOf(name)));
     },
-    cleanup: () => tenants.close(),
   };
 }
 
