@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 
 import { AGENT, dispatchInput, IDENTITY, PATH, running, userRecord } from "./input.ts";
 import { losingAnswers } from "./losing.ts";
-import { Tenants } from "./service.ts";
+import { type Tenant, Tenants } from "./service.ts";
 
 const tenants = new Tenants();
 afterEach(() => tenants.close());
@@ -13,7 +13,8 @@ describe.each([
   ["answers arrive", () => fetch],
   ["every first answer is lost", () => losingAnswers()],
 ])("the surface of Flue before 2.0, where %s", (_label, makeFetch) => {
-  const connect = async () => (await tenants.create()).adapter({ fetch: makeFetch() }).connect();
+  const connect = async (tenant?: Tenant) =>
+    (tenant ?? (await tenants.create())).adapter({ fetch: makeFetch() }).connect();
 
   it("keeps the ledger behind executionStore as well", async () => {
     const stores = await connect();
@@ -93,5 +94,23 @@ describe.each([
     await stores.submissionStore.completeSubmission(attempt);
     const again = await stores.executionStore.submissions.admitDispatch(dispatchInput());
     expect(again).toMatchObject({ kind: "submission", submission: { status: "settled" } });
+  });
+
+  it("runs nothing again that was settled and removed: a receipt before 2.0, a settled submission since", async () => {
+    const tenant = await tenants.create();
+    const { executionStore, submissionStore } = await connect(tenant);
+    await submissionStore.completeSubmission(await running({ submissionStore }));
+    await tenant.request("DELETE", "/v1/submissions/dispatch-1");
+    expect(await submissionStore.getSubmission("dispatch-1")).toBeNull();
+    const acceptedAt = Date.parse(dispatchInput().acceptedAt);
+    expect(await executionStore.submissions.admitDispatch(dispatchInput())).toEqual({
+      kind: "retained_receipt",
+      receipt: { submissionId: "dispatch-1", acceptedAt },
+    });
+    expect(await submissionStore.admitDispatch(dispatchInput())).toMatchObject({
+      kind: "submission",
+      submission: { submissionId: "dispatch-1", status: "settled", acceptedAt, canonicalReadyAt: acceptedAt },
+    });
+    expect(await submissionStore.listUnreadySubmissions()).toEqual([]);
   });
 });

@@ -46,7 +46,7 @@ export function userRecord(id: string, text: string): ConversationRecord {
 }
 
 /** Admits a dispatch and claims it under `attempt-1`. */
-export async function running(stores: CairnStores, submissionId = "dispatch-1") {
+export async function running(stores: Pick<CairnStores, "submissionStore">, submissionId = "dispatch-1") {
   const store = stores.submissionStore;
   await store.admitDispatch(dispatchInput({ submissionId }));
   await store.markSubmissionCanonicalReady(submissionId);
