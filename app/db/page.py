@@ -15,6 +15,9 @@ from app.db.shape import Shape, array
 from app.db.sql import Statement
 from app.errors import BadCursor, InvalidInput, invalid
 
+# A page of a list that weighs what it shows ends once it has so many bytes of it.
+PAGE_BYTES_MAX = 16 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class Sort:
@@ -53,12 +56,30 @@ class Found:
         return b"{" + self.beside + b'"items":' + array(self.items) + b',"next_cursor":' + cursor + total + b"}"
 
 
+# The rows are weighed first, then shown as far as they fit, and one more, which says that the list goes on: the rest is
+# never put together. A row fits where those before it are not too much, so the first always does.
+_WEIGHED = f"""\
+WITH weighed AS MATERIALIZED ({{weighed}}),
+fits AS MATERIALIZED (
+    SELECT count(*) AS fitting
+    FROM (
+        SELECT sum(bytes) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM (SELECT * FROM weighed LIMIT CAST(:limit AS bigint)) AS taken
+    ) AS summed
+    WHERE COALESCE(before, 0) < {PAGE_BYTES_MAX}
+),
+found AS MATERIALIZED ({{found}})
+SELECT *, (SELECT fitting FROM fits) AS fitting
+FROM found LIMIT LEAST(CAST(:limit AS bigint), (SELECT fitting FROM fits) + 1)"""
+
+
 class Listing:
     """A list of one resource: where its rows are, how they are filtered and sorted.
 
     `source` is SQL such as `invocations AS t`; `filters` maps a parameter to a condition on `t` with the parameter as
     `:name`. Every listing is within one tenant unless it is `of_all`, and its last sort keys are `ids`, so the order
-    is total.
+    is total. `weights` has, for fields that may be large, the SQL of their bytes: a page that shows one ends once it
+    has 16 MiB of them, under sorts without nulls.
     """
 
     def __init__(
@@ -72,8 +93,10 @@ class Listing:
         filters: Mapping[str, str] | None = None,
         ids: tuple[str, ...] = ("t.id",),
         of_all: bool = False,
+        weights: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.source, self.shape, self.ids, self.of_all = name, source, shape, ids, of_all
+        self.weights = dict(weights or {})
         self.sorts, self.default, self.filters = sorts, default, dict(filters or {})
 
     async def page(self, reader: Reader, tenant_id: str, page: Page, given: Mapping[str, Any]) -> Found:
@@ -91,9 +114,10 @@ class Listing:
             if place == "start":
                 raise
             raise BadCursor("The cursor is damaged.") from refusal
-        shown = rows[: page.limit]
+        fitting = rows[0].get("fitting", page.limit) if rows else 0
+        shown = rows[: min(page.limit, fitting)]
         following = None
-        if len(rows) > page.limit:
+        if len(rows) > len(shown):
             following = encoded(digest, shown[-1]["key"], shown[-1]["ids"])
         total = await self._total(reader, tenant_id, given) if page.count else None
         return Found([row["body"] for row in shown], following, total)
@@ -135,6 +159,10 @@ class Listing:
         within = "CAST(:tenant_id AS text) IS NOT NULL" if self.of_all else "t.tenant_id = :tenant_id"
         return " AND ".join([within, *(self.filters[name] for name in sorted(given))])
 
+    def _weight(self, include: frozenset[str]) -> str | None:
+        weighed = [f"COALESCE({sql}, 0)" for name, sql in self.weights.items() if name in include]
+        return f"{' + '.join(weighed)} AS bytes" if weighed else None
+
     @lru_cache(maxsize=4096)  # noqa: B019 - listings live as long as the process
     def _statement(
         self, sort: str, order: str, given: frozenset[str], include: frozenset[str], place: str, most: int
@@ -154,12 +182,15 @@ class Listing:
         keys = [expression, *(column for column in self.ids if column != expression)]
         after = [f"CAST(:after_id_{place} AS text)" for place in range(len(self.ids))]
 
-        def part(condition: str, ordered: str) -> str:
+        def part(condition: str, ordered: str, select: str = select) -> str:
             return f"SELECT {select} FROM {source} WHERE {filters}{condition} ORDER BY {ordered} LIMIT {most}"
 
-        def page(valued: str) -> Statement:
-            text = f"WITH found AS MATERIALIZED ({valued})\nSELECT * FROM found LIMIT CAST(:limit AS bigint)"
-            return Statement(text, self.name)
+        def page(condition: str, ordered: str) -> Statement:
+            found, weight = part(condition, ordered), self._weight(include)
+            if weight is None:
+                text = f"WITH found AS MATERIALIZED ({found})\nSELECT * FROM found LIMIT CAST(:limit AS bigint)"
+                return Statement(text, self.name)
+            return Statement(_WEIGHED.format(weighed=part(condition, ordered, weight), found=found), self.name)
 
         by_key = ", ".join(f"{key} {order}" for key in keys)
         by_ids = f"({', '.join(self.ids)}) {sign} ({', '.join(after)})"
@@ -169,12 +200,12 @@ class Listing:
         if expression in self.ids:
             beyond = f" AND {by_ids}"
         if not way.nullable:
-            return page(part("" if place == "start" else beyond, by_key))
+            return page("" if place == "start" else beyond, by_key)
         # Ordered by the key although it is null: only so does the planner see that an index has the ids in order.
         nulls = f" AND {expression} IS NULL"
         if place == "null":
             nulls += f" AND {by_ids}"
-            return page(part(nulls, by_key))
+            return page(nulls, by_key)
         valued = part(f" AND {expression} IS NOT NULL" + ("" if place == "start" else beyond), by_key)
         # Those without a value are read only where those with one do not fill the page. UNION ALL gives its halves one
         # after the other, each in its order: what reads a WITH query never runs in parallel.

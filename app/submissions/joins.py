@@ -9,7 +9,7 @@ from app.db.page import Listing
 from app.db.race import decided
 from app.errors import AppError
 from app.submissions.errors import NotJoining
-from app.submissions.store import SUBMISSION, facts_of, unless_current
+from app.submissions.store import INPUT_WEIGHT, SUBMISSION, facts_of, unless_current
 from app.submissions.transitions import BY_SEQUENCE, SQL, IfMatch, standing_of, unless_owned
 
 # How many submissions join a host in one call.
@@ -21,6 +21,7 @@ JOINS = Listing(
     sorts=BY_SEQUENCE,
     default=("sequence", "asc"),
     filters={"host": "t.joined_into = :host"},
+    weights=INPUT_WEIGHT,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.db.page import Listing, Sort
 from app.submissions.schemas import SubmissionList
-from app.submissions.store import SUBMISSION
+from app.submissions.store import INPUT_WEIGHT, SUBMISSION
 from app.submissions.tables import STATUSES
 
 # Written out, not parameters: only so does a kept plan know which partial index has them.
@@ -36,6 +36,7 @@ SUBMISSIONS = Listing(
     },
     # A sequence is the tenant's once: nothing more is needed to order by.
     ids=("t.tenant_id",),
+    weights=INPUT_WEIGHT,
 )
 
 

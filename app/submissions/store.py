@@ -68,6 +68,8 @@ SUBMISSION = Shape(
     verbatim("input"),
 )
 INPUT = frozenset({"input"})
+# One input may be as large as a body.
+INPUT_WEIGHT = {"input": "octet_length(t.input::text)"}
 
 # The lease as the caller is told it, and when it lapses by this database's clock; for `lease_of`.
 LEASE_EXPIRES_AT = (

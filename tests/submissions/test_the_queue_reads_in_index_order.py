@@ -154,3 +154,21 @@ async def test_the_heads_of_three_hundred_sessions_are_one_statement(
     assert len(answer.json()["items"]) == 300
     assert all(item["input"] == {} for item in answer.json()["items"])
     assert len(sent) == 1
+
+
+async def test_a_page_that_shows_large_inputs_ends_at_16_mebibytes(client: httpx.AsyncClient) -> None:
+    for number in range(5):
+        large = {"id": f"s{number}", "session_key": f"k{number}", "kind": "direct", "agent": "a", "instance_id": "i"}
+        assert (await client.post(PATH, json={**large, "input": "x" * (6 * 1024 * 1024)})).status_code == 201
+    pages, cursor = [], ""
+    while not pages or cursor:
+        answer = await client.get(f"{PATH}?view=runnable&include=input&limit=50{cursor}")
+        assert answer.status_code == 200, answer.text
+        pages.append([item["id"] for item in answer.json()["items"]])
+        assert all(len(item["input"]) == 6 * 1024 * 1024 for item in answer.json()["items"])
+        cursor = answer.json()["next_cursor"] and f"&cursor={answer.json()['next_cursor']}"
+    assert pages == [["s0", "s1", "s2"], ["s3", "s4"]]
+    without = await client.get(f"{PATH}?view=runnable&limit=50")
+    assert (len(without.json()["items"]), without.json()["next_cursor"]) == (5, None)
+    one = await client.get(f"{PATH}?view=runnable&include=input&limit=1")
+    assert [item["id"] for item in one.json()["items"]] == ["s0"]
