@@ -32,7 +32,8 @@ import {
 
 const SUBMISSIONS = "/v1/submissions";
 const MARKERS = "/v1/attempt-markers";
-const PAGE = "500";
+/** The most; where inputs are large, the service ends a page at 16 MiB of them. */
+const PAGE = "1000";
 const RENEWALS_PER_CALL = 500;
 
 /** That an attempt was started. */
