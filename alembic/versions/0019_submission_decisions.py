@@ -2,6 +2,9 @@
 
 A statement that waits for a lock still sees the other rows as they were when it began: one that settles a host would
 miss what joined it meanwhile. Inside a function each statement looks anew, so these lock first and look then.
+
+A row that is found by its key is asked for its status by `(…) IS TRUE`: as a condition that an index has, all that are
+in one state looked as good as the key to plans that were made while the table was small, and were read through.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ DECLARE
   host submissions;
   changed text[];
   more text[];
+  next record;
   settled_count bigint;
 BEGIN
   UPDATE submissions AS s SET
@@ -47,7 +51,7 @@ BEGIN
         with_error, s.settlement_error, 'The submission ' || COALESCE(to_outcome, s.settlement_outcome) || '.')
     END,
     revision = s.revision + 1, updated_at = clock_timestamp()
-  WHERE s.tenant_id = of_tenant AND s.id = of_id AND s.status = from_status
+  WHERE s.tenant_id = of_tenant AND s.id = of_id AND (s.status = from_status) IS TRUE
     AND (by_attempt IS NULL OR s.attempt_id = by_attempt)
     AND (by_record IS NULL OR s.settlement_record_id = by_record)
   RETURNING s.* INTO host;
@@ -60,7 +64,7 @@ BEGIN
     UPDATE submissions AS s SET
       status = 'settled', settled_at = clock_timestamp(), outcome = host.outcome, error = host.error,
       revision = s.revision + 1, updated_at = clock_timestamp()
-    WHERE s.tenant_id = of_tenant AND s.joined_into = of_id AND s.status = 'joined'
+    WHERE s.tenant_id = of_tenant AND s.joined_into = of_id AND (s.status = 'joined') IS TRUE
     RETURNING s.id
   )
   SELECT COALESCE(array_agg(joined.id), '{}'), count(*) + 1 INTO more, settled_count FROM joined;
@@ -70,7 +74,7 @@ BEGIN
     UPDATE submissions AS s SET
       status = 'queued', joined_into = NULL, input_applied_at = NULL,
       revision = s.revision + 1, updated_at = clock_timestamp()
-    WHERE s.tenant_id = of_tenant AND s.joined_into = of_id AND s.status = 'joining'
+    WHERE s.tenant_id = of_tenant AND s.joined_into = of_id AND (s.status = 'joining') IS TRUE
     RETURNING s.id
   )
   SELECT COALESCE(array_agg(reverted.id), '{}') INTO more FROM reverted;
@@ -80,17 +84,13 @@ BEGIN
   WHERE k.tenant_id = of_tenant AND k.number = session;
 
   -- The session is locked, so nobody is admitted or settled between the look and the change.
-  WITH next AS (
-    SELECT s.id, s.is_head FROM submissions AS s
-    WHERE s.tenant_id = of_tenant AND s.session_number = session AND s.status <> 'settled'
-    ORDER BY s.sequence LIMIT 1
-  ), promoted AS (
-    UPDATE submissions AS s SET is_head = true FROM next
-    WHERE s.tenant_id = of_tenant AND s.id = next.id AND NOT next.is_head
-    RETURNING s.id
-  )
-  SELECT COALESCE(array_agg(promoted.id), '{}') INTO more FROM promoted;
-  changed := changed || more;
+  SELECT s.id, s.is_head INTO next FROM submissions AS s
+  WHERE s.tenant_id = of_tenant AND s.session_number = session AND s.status <> 'settled'
+  ORDER BY s.sequence LIMIT 1;
+  IF FOUND AND NOT next.is_head THEN
+    UPDATE submissions AS s SET is_head = true WHERE s.tenant_id = of_tenant AND s.id = next.id;
+    changed := changed || next.id;
+  END IF;
 
   IF dead_reason IS NOT NULL THEN
     INSERT INTO dead_letters (tenant_id, source, subject, reason, attempts, last_error)
@@ -112,7 +112,8 @@ DECLARE
 BEGIN
   PERFORM cairn_lock_session(of_tenant, of_id);
   SELECT s.* INTO host FROM submissions AS s
-  WHERE s.tenant_id = of_tenant AND s.id = of_id AND s.status = 'running' AND s.attempt_id = by_attempt FOR UPDATE;
+  WHERE s.tenant_id = of_tenant AND s.id = of_id AND (s.status = 'running') IS TRUE
+    AND s.attempt_id = by_attempt FOR UPDATE;
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -157,7 +158,7 @@ BEGIN
     CONTINUE WHEN NOT FOUND;
     -- A renewal may have come meanwhile; a write under the attempt may be on its way.
     PERFORM FROM submissions AS s
-    WHERE s.tenant_id = lapsed.tenant_id AND s.id = lapsed.id AND s.status = 'running'
+    WHERE s.tenant_id = lapsed.tenant_id AND s.id = lapsed.id AND (s.status = 'running') IS TRUE
       AND s.attempt_id = lapsed.attempt_id AND s.lease_lapses_at < clock_timestamp() FOR UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     RETURN QUERY SELECT * FROM cairn_return(lapsed.tenant_id, lapsed.id, lapsed.attempt_id,
@@ -174,28 +175,31 @@ RETURNS SETOF submissions LANGUAGE plpgsql AS $$
 DECLARE
   session bigint := cairn_lock_session(of_tenant, into_id);
   host submissions;
+  joining text[];
 BEGIN
   -- Against its settlement; writes under its attempt pass.
   SELECT s.* INTO host FROM submissions AS s
-  WHERE s.tenant_id = of_tenant AND s.id = into_id AND s.status = 'running' AND s.attempt_id = by_attempt
+  WHERE s.tenant_id = of_tenant AND s.id = into_id AND (s.status = 'running') IS TRUE AND s.attempt_id = by_attempt
   FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  RETURN QUERY
-  WITH queued AS MATERIALIZED (
-    SELECT s.id, s.sequence, bool_and(
+  SELECT array_agg(q.id) INTO joining FROM (
+    SELECT s.id, bool_and(
       s.canonical_ready_at IS NOT NULL AND s.abort_requested_at IS NULL AND s.agent = for_agent
       AND s.due_at <= clock_timestamp()
     ) OVER (ORDER BY s.sequence) AS joins
     FROM submissions AS s
-    WHERE s.tenant_id = of_tenant AND s.session_number = session AND s.status = 'queued'
-      AND s.sequence > host.sequence
+    WHERE s.tenant_id = of_tenant AND s.session_number = session AND s.status <> 'settled'
+      AND (s.status = 'queued') IS TRUE AND s.sequence > host.sequence
     ORDER BY s.sequence LIMIT row_limit
-  ), changed AS (
+  ) AS q WHERE q.joins;
+  -- The session is locked, so none of them is claimed or settled between the look and the change.
+  RETURN QUERY
+  WITH changed AS (
     UPDATE submissions AS s SET
       status = 'joining', joined_into = into_id, revision = s.revision + 1, updated_at = clock_timestamp()
-    FROM queued AS q WHERE q.joins AND s.tenant_id = of_tenant AND s.id = q.id AND s.status = 'queued'
+    WHERE s.tenant_id = of_tenant AND s.id = ANY (joining)
     RETURNING s.*
   )
   SELECT * FROM changed ORDER BY changed.sequence;

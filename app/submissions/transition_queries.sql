@@ -41,7 +41,7 @@ WITH changed AS (
   UPDATE submissions AS s SET
     input_applied_at = clock_timestamp(), max_attempts = COALESCE(:max_attempts, s.max_attempts),
     timeout_at = COALESCE(:timeout_at, s.timeout_at), revision = s.revision + 1, updated_at = clock_timestamp()
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'running' AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
     AND s.input_applied_at IS NULL AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING *
 ), event AS (
@@ -51,7 +51,7 @@ WITH changed AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body FROM changed AS s
   UNION ALL
   SELECT 200, s.revision, {{submission}} FROM submissions AS s
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'running' AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
     AND s.input_applied_at IS NOT NULL
 )
 
@@ -60,7 +60,7 @@ WITH changed AS (
 WITH changed AS (
   UPDATE submissions AS s SET
     recovery_requested_at = clock_timestamp(), revision = s.revision + 1, updated_at = clock_timestamp()
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'running' AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
     AND s.recovery_requested_at IS NULL AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING *
 ), event AS (
@@ -70,7 +70,7 @@ WITH changed AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body FROM changed AS s
   UNION ALL
   SELECT 200, s.revision, {{submission}} FROM submissions AS s
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'running' AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
     AND s.recovery_requested_at IS NOT NULL
 )
 
@@ -78,7 +78,7 @@ WITH changed AS (
 -- FOR UPDATE: what is being written under the attempt is waited for; the next write under it is refused.
 WITH held AS MATERIALIZED (
   SELECT r.id FROM submissions AS r
-  WHERE r.tenant_id = :tenant_id AND r.id = :id AND r.status = 'running' AND r.attempt_id = :attempt_id
+  WHERE r.tenant_id = :tenant_id AND r.id = :id AND (r.status = 'running') IS TRUE AND r.attempt_id = :attempt_id
     AND (CAST(:if_match AS bigint[]) IS NULL OR r.revision = ANY (:if_match))
   FOR UPDATE
 ), changed AS (
@@ -108,7 +108,7 @@ WITH held AS MATERIALIZED (
   SELECT r.id FROM submissions AS r
   JOIN submission_sessions AS k ON k.tenant_id = r.tenant_id AND k.number = r.session_number
   WHERE k.tenant_id = :tenant_id AND k.session_key = :session_key
-    AND r.status IN ('queued', 'running', 'joining', 'joined')
+    AND r.status <> 'settled' AND (r.status <> 'terminalizing') IS TRUE
   ORDER BY r.sequence FOR NO KEY UPDATE OF r
 ), changed AS (
   UPDATE submissions AS s SET
@@ -130,7 +130,7 @@ WITH held AS MATERIALIZED (
 -- afterwards only this record may be.
 WITH host AS MATERIALIZED (
   SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.status = 'running' AND h.attempt_id = :attempt_id
+  WHERE h.tenant_id = :tenant_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
     AND h.id = (SELECT COALESCE(r.joined_into, r.id) FROM submissions AS r
       WHERE r.tenant_id = :tenant_id AND r.id = :id)
   FOR UPDATE
@@ -140,8 +140,8 @@ WITH host AS MATERIALIZED (
     settlement_record_id = :record_id, settlement_record = :record, settlement_outcome = :outcome,
     settlement_error = :error, revision = s.revision + 1, updated_at = clock_timestamp()
   FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id
-    AND (s.id = h.id AND s.status = 'running' AND s.owner_id IS NOT NULL
-      OR s.joined_into = h.id AND s.status = 'joined')
+    AND (s.id = h.id AND (s.status = 'running') IS TRUE AND s.owner_id IS NOT NULL
+      OR s.joined_into = h.id AND (s.status = 'joined') IS TRUE)
     AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING s.*
 ), event AS (
@@ -152,7 +152,7 @@ WITH host AS MATERIALIZED (
   FROM changed AS s
   UNION ALL
   SELECT 200, s.revision, {{obligation}}, {{obligation_with_record}} FROM submissions AS s
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'terminalizing' AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'terminalizing') IS TRUE AND s.attempt_id = :attempt_id
     AND s.settlement_record_id = :record_id
     AND CAST(s.settlement_record AS text) = CAST(CAST(:record AS json) AS text)
     AND NOT EXISTS (SELECT FROM changed)
@@ -164,7 +164,7 @@ WITH changed AS MATERIALIZED (
   SELECT * FROM cairn_join(:tenant_id, :id, :attempt_id, :agent, :row_limit)
 ), host AS MATERIALIZED (
   SELECT h.id, h.revision FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :id AND h.status = 'running' AND h.attempt_id = :attempt_id
+  WHERE h.tenant_id = :tenant_id AND h.id = :id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
     AND (SELECT count(*) FROM changed) >= 0
   FOR KEY SHARE
 ), event AS (
@@ -181,13 +181,13 @@ WITH changed AS MATERIALIZED (
 -- The host before its child: its settlement waits for this, or this sees it settled.
 WITH host AS MATERIALIZED (
   SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND h.status = 'running' AND h.attempt_id = :attempt_id
+  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
   FOR NO KEY UPDATE
 ), changed AS (
   UPDATE submissions AS s SET
     status = 'joined', input_applied_at = clock_timestamp(), revision = s.revision + 1,
     updated_at = clock_timestamp()
-  FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'joining' AND s.joined_into = h.id
+  FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'joining') IS TRUE AND s.joined_into = h.id
     AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING s.*
 ), event AS (
@@ -201,13 +201,13 @@ WITH host AS MATERIALIZED (
 -- The host FOR UPDATE: what is being written for the child under the host's attempt is waited for.
 WITH host AS MATERIALIZED (
   SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND h.status = 'running' AND h.attempt_id = :attempt_id
+  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
   FOR UPDATE
 ), changed AS (
   UPDATE submissions AS s SET
     status = 'queued', joined_into = NULL, input_applied_at = NULL, revision = s.revision + 1,
     updated_at = clock_timestamp()
-  FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'joining' AND s.joined_into = h.id
+  FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'joining') IS TRUE AND s.joined_into = h.id
     AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
   RETURNING s.*
 ), event AS (
