@@ -2,7 +2,7 @@
 
 The pool of the driver makes a task for each acquisition and another for each release, which took as long as much of a
 hot request. So a connection that was left clean is kept beside the pool, and taken from there without waiting. All
-else stays the pool's: opening, bounds, who waits, and connections that an error, a time-out or a cancellation met.
+else stays the pool's: opening them, and those that an error, a time-out or a cancellation met.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ SWEEP_SECONDS = 60
 
 
 class Connections:
-    """Connections of a pool, kept open and at hand."""
+    """Connections of a pool, kept open and at hand; who finds none free waits in line."""
 
     def __init__(self, pool: asyncpg.Pool, acquire_seconds: float) -> None:
         self._pool, self._acquire_seconds = pool, acquire_seconds
         self._kept: deque[tuple[float, asyncpg.Connection]] = deque()
-        self._waiting = 0
+        # How many of the pool's are here: kept, or taken by somebody.
+        self._out = 0
+        # Each gets a connection, or None where the pool may have one again.
+        self._line: deque[asyncio.Future[asyncpg.Connection | None]] = deque()
         self._sweeping: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -36,20 +39,51 @@ class Connections:
             if not _gone(connection):
                 return connection
             await self._release(connection)
-        self._waiting += 1
-        try:
-            return await self._pool.acquire(timeout=self._acquire_seconds)
-        finally:
-            self._waiting -= 1
+        async with asyncio.timeout(self._acquire_seconds):
+            while True:
+                if self._out < self._pool.get_max_size() or self._closing:
+                    return await self._acquire()
+                handed = await self._wait()
+                if handed is not None:
+                    return handed
 
     async def give(self, connection: asyncpg.Connection, *, clean: bool) -> None:
         """Give a connection back; `clean` where its last use ended without an error and in no transaction."""
-        if clean and not self._waiting and not self._closing and not _gone(connection):
+        if clean and not self._closing and not _gone(connection):
+            self._hand(connection)
+        else:
+            await self._release(connection)
+
+    async def _acquire(self) -> asyncpg.Connection:
+        self._out += 1
+        try:
+            return await self._pool.acquire()
+        except BaseException:
+            self._out -= 1
+            self._hand(None)
+            raise
+
+    async def _wait(self) -> asyncpg.Connection | None:
+        turn: asyncio.Future[asyncpg.Connection | None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            # What was handed over in that very moment is for the next.
+            if turn.done() and not turn.cancelled():
+                self._hand(turn.result())
+            raise
+
+    def _hand(self, connection: asyncpg.Connection | None) -> None:
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return
+        if connection is not None:
             self._kept.append((monotonic(), connection))
             if self._sweeping is None:
                 self._sweeping = asyncio.create_task(self._sweep(), name="close idle connections")
-        else:
-            await self._release(connection)
 
     async def expire(self) -> None:
         """Open every connection again at its next use."""
@@ -66,6 +100,8 @@ class Connections:
         self._closing = True
         if self._sweeping is not None:
             self._sweeping.cancel()
+        while self._line:
+            self._hand(None)
         try:
             async with asyncio.timeout(seconds):
                 await self._let_go(0)
@@ -86,9 +122,13 @@ class Connections:
             await self._release(self._kept.popleft()[1])
 
     async def _release(self, connection: asyncpg.Connection) -> None:
-        # Where PostgreSQL does not even take the cancellation, the pool has given the connection up: that is all.
-        with suppress(TimeoutError):
-            await self._pool.release(connection)
+        try:
+            # Where PostgreSQL does not even take the cancellation, the pool has given the connection up: that is all.
+            with suppress(TimeoutError):
+                await self._pool.release(connection, timeout=self._acquire_seconds)
+        finally:
+            self._out -= 1
+            self._hand(None)
 
 
 def _gone(connection: asyncpg.Connection) -> bool:
