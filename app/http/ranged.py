@@ -15,10 +15,10 @@ from app.http.call import Call
 from app.http.immutable import IMMUTABLE
 
 _RANGE = re.compile(r"bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})", re.IGNORECASE | re.ASCII).fullmatch
-# RFC 9110: type and subtype are tokens; parameters are tokens or quoted strings.
+# RFC 9110: type and subtype are tokens; parameters are tokens or quoted strings. Other white space ends the header.
 _MEDIA_TYPE = re.compile(
     r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-    r"(\s*;\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+=([!#$%&'*+.^_`|~0-9A-Za-z-]+|\"[ !#-\[\]-~]*\"))*"
+    r"([ \t]*;[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+=([!#$%&'*+.^_`|~0-9A-Za-z-]+|\"[ !#-\[\]-~]*\"))*"
 ).fullmatch
 _UNSAFE_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # File systems keep no longer names; the whole name is in the resource.

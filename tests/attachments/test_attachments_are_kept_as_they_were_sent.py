@@ -40,7 +40,14 @@ async def test_the_reference_stands_in_headers(client: httpx.AsyncClient) -> Non
     }
 
 
-@pytest.mark.parametrize("mime_type", ["nonsense", "a/b\r\nX: 1", "té/xt", "text/html, x"])
+@pytest.mark.parametrize(
+    "mime_type",
+    [
+        "nonsense", "a/b\r\nX: 1", "té/xt", "text/html, x",
+        # White space that is none of a header's: it would end the header, or all of them, or not be sent at all.
+        'text/html;\r\n\r\na="<script>"', "text/html\r\n;a=b", "text/html;\x0ba=b", "text/html;\u2003a=b",
+    ],
+)  # fmt: skip
 async def test_a_type_that_is_none_is_kept_but_sent_as_bytes(client: httpx.AsyncClient, mime_type: str) -> None:
     assert (await put(client, b"x", mime_type=mime_type)).json()["mime_type"] == mime_type
     assert (await get(client)).headers["content-type"] == "application/octet-stream"
