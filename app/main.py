@@ -62,8 +62,7 @@ from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
 from app.stamps.routes import routes as format_stamp_routes
-from app.submissions import claiming
-from app.submissions import store as submissions
+from app.submissions import watching as submissions
 from app.submissions.jobs import expiry
 from app.submissions.join_routes import routes as submission_join_routes
 from app.submissions.marker_routes import routes as attempt_marker_routes
@@ -110,7 +109,7 @@ SUBJECTS = (
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
     conversations.KIND: conversations.moved,
-    submissions.HINT: claiming.moved,
+    submissions.KIND: submissions.moved,
 }
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}

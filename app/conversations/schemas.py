@@ -87,7 +87,7 @@ class NewCheckpoint(Body):
 class PathQuery(Query):
     """Which conversation."""
 
-    path: Path
+    path: Path = Field(examples=["agents/echo/i1"])
 
 
 class ReadQuery(PathQuery):

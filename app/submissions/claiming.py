@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from app.bus.hints import Key
-from app.bus.watcher import Watched
 from app.db.database import Answer, Reader, Writer
 from app.db.sql import Statement, load
 from app.submissions import store
+from app.submissions.watching import keys_of
 
 EMPTY = b'{"items":[]}'
 _ORDER = "s.priority DESC, s.sequence"
@@ -52,20 +51,6 @@ async def claim_next(writer: Writer, tenant_id: str, given: dict[str, Any], *, l
     )
 
 
-def waits_for(tenant_id: str, agent: str | None) -> Key:
-    """What is told when there may be something to claim: for one agent, or for whoever takes any."""
-    return Key(store.HINT, tenant_id, agent or "")
-
-
-async def moved(reader: Reader, watched: Collection[Watched]) -> list[Watched]:
-    """Those of the waiting for whom there is something to claim; one statement for all of them."""
-    by_key = {(each.key.tenant_id, each.key.name): each for each in watched}
-    rows = await reader.rows(
-        store.SQL["work"], tenant_ids=[tenant for tenant, _ in by_key], agents=[agent for _, agent in by_key]
-    )
-    return [by_key[row["tenant_id"], row["agent"]] for row in rows]
-
-
 async def renew(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer:
     """Renew the leases that the owner holds, whether lapsed or not; which were renewed, and which skipped."""
     answer = await writer.answer(
@@ -81,23 +66,23 @@ async def renew(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer
 
 @dataclass(frozen=True)
 class Lapsed:
-    """How many leases were found lapsed and dealt with, and whom to tell of what can be claimed now."""
+    """How many leases were found lapsed and dealt with, and what to tell of what can be claimed now."""
 
     count: int
-    hints: list[Key]
+    moved: list[Key]
 
 
-async def lapse(writer: Reader, limit: int, first_seconds: float, longest_seconds: float) -> Lapsed:
+async def lapse(database: Reader, limit: int, first_seconds: float, longest_seconds: float) -> Lapsed:
     """Return what has lapsed to the queue, or settle it as failed where no attempt or no time is left.
 
     The pause before the next attempt begins at `first_seconds` and doubles with each, up to `longest_seconds`.
     """
-    rows = await writer.rows(
+    rows = await database.rows(
         store.SQL["lapse"], limit=limit, first_seconds=first_seconds, longest_seconds=longest_seconds
     )
     agents: dict[str, set[str]] = {}
     for row in rows:
         if row["runnable"]:
             agents.setdefault(row["tenant_id"], set()).add(row["agent"])
-    hints = [hint for tenant_id, names in agents.items() for hint in store.hints_of(tenant_id, names)]
-    return Lapsed(sum(row["lapsed"] for row in rows), hints)
+    moved = [key for tenant_id, names in agents.items() for key in keys_of(tenant_id, names)]
+    return Lapsed(sum(row["lapsed"] for row in rows), moved)

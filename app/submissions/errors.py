@@ -66,9 +66,6 @@ class NotSettled(Conflict):
     code, title = "not_settled", "The submission is not settled"
 
 
-lost_race("pk_submissions")
-
-
 class NotTerminalizing(Conflict):
     """No settlement of the submission is reserved."""
 
@@ -85,3 +82,7 @@ class NotJoining(Conflict):
     """The submission is not joining the one that the path names."""
 
     code, title = "not_joining", "The submission is not joining this one"
+
+
+# Who admits the same id at the same time is run again, and then sees what the other has stored.
+lost_race("pk_submissions")

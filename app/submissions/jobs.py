@@ -15,7 +15,7 @@ def expiry(settings: QueueSettings, hints: Hints) -> Callable[[Database, int], A
 
     async def expire(database: Database, limit: int) -> int:
         lapsed = await lapse(database, limit, settings.backoff_first_seconds, settings.backoff_longest_seconds)
-        hints.publish(*lapsed.hints)
+        hints.publish(*lapsed.moved)
         return lapsed.count
 
     return expire

@@ -9,10 +9,12 @@ from app.errors import StaleAttempt
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.paging import IncludeQuery, page
-from app.submissions import joins, transitions
+from app.submissions import joins
 from app.submissions.errors import AlreadySettled, AlreadyTerminalizing, NotJoining, SubmissionNotFound
+from app.submissions.routes import WITH_INPUT
 from app.submissions.schemas import SubmissionPage, Submissions
-from app.submissions.transition_routes import OF_OWNER, OWNS, WITH_INPUT, owner
+from app.submissions.standing import standing_of
+from app.submissions.transition_routes import OF_OWNER, OWNS, owner
 from app.submissions.transition_schemas import JoinClaim, JoinQuery, Owned
 
 routes = Routes("submissions")
@@ -80,5 +82,5 @@ async def list_submission_joins(call: Call, submission_id: str, query: JoinQuery
         joins.JOINS,
         query,
         {"host": submission_id},
-        if_empty=lambda: transitions.standing_of(call.reader, call.tenant_id, submission_id),
+        if_empty=lambda: standing_of(call.reader, call.tenant_id, submission_id),
     )

@@ -9,8 +9,9 @@ from app.db.page import Listing
 from app.db.race import decided
 from app.errors import AppError
 from app.submissions.errors import NotJoining
-from app.submissions.store import INPUT_WEIGHT, SUBMISSION, facts_of, unless_current
-from app.submissions.transitions import BY_SEQUENCE, SQL, IfMatch, standing_of, unless_owned
+from app.submissions.standing import IfMatch, changed_by, facts_of, standing_of, unless_current, unless_owned
+from app.submissions.store import BY_SEQUENCE, INPUT_WEIGHT, SUBMISSION
+from app.submissions.transitions import SQL
 
 # How many submissions join a host in one call.
 JOINS_MAX = 1000
@@ -31,14 +32,12 @@ async def claim(writer: Writer, tenant_id: str, host_id: str, attempt_id: str, a
     Raises `PreconditionFailed` (the host's revision), and as `unless_owned`.
     """
 
-    async def why() -> None:
-        refused = unless_owned(await standing_of(writer, tenant_id, host_id), host_id, attempt_id)
-        if refused is not None:
-            raise refused
+    def refusal(standing: Any) -> AppError | None:
+        return unless_owned(standing, host_id, attempt_id)
 
-    return await decided(
-        writer, SQL["claim_joins"], why, tenant_id=tenant_id, id=host_id, attempt_id=attempt_id, agent=agent,
-        row_limit=JOINS_MAX, if_match=if_match,
+    return await changed_by(
+        writer, SQL["claim_joins"], tenant_id, host_id, refusal, if_match=if_match, attempt_id=attempt_id, agent=agent,
+        row_limit=JOINS_MAX,
     )  # fmt: skip
 
 
@@ -64,12 +63,11 @@ async def _moved(
 ) -> Answer:
     async def why() -> None:
         host = await standing_of(writer, tenant_id, host_id)
-        child = await standing_of(writer, tenant_id, child_id)
-        refused = _refusal(host, child)
+        refused = refusal(host, await standing_of(writer, tenant_id, child_id))
         if refused is not None:
             raise refused
 
-    def _refusal(host: Any, child: Any) -> AppError | None:
+    def refusal(host: Any, child: Any) -> AppError | None:
         if (child["status"], child["joined_into"]) != ("joining", host_id):
             return NotJoining("The submission is not joining this one.", **facts_of(child))
         return unless_owned(host, host_id, attempt_id) or unless_current(child, if_match)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.db.page import Listing, Sort
+from app.db.page import Listing
 from app.submissions.schemas import SubmissionList
-from app.submissions.store import INPUT_WEIGHT, SUBMISSION
+from app.submissions.store import BY_SEQUENCE, INPUT_WEIGHT, RUNNABLE, SUBMISSION
 from app.submissions.tables import STATUSES
 
 # Written out, not parameters: only so does a kept plan know which partial index has them.
 _VIEWS = {
-    "runnable": "t.status = 'queued' AND t.is_head AND t.canonical_ready_at IS NOT NULL"
-    " AND t.due_at <= statement_timestamp()",
+    "runnable": RUNNABLE.format(t="t"),
     "unready": "t.status = 'queued' AND t.canonical_ready_at IS NULL",
     "running": "t.status = 'running'",
     "expired": "t.status = 'running' AND t.lease_lapses_at < statement_timestamp()",
@@ -24,7 +23,7 @@ SUBMISSIONS = Listing(
     "submissions",
     "submissions AS t",
     SUBMISSION,
-    sorts={"sequence": Sort("{t}.sequence", "bigint")},
+    sorts=BY_SEQUENCE,
     default=("sequence", "asc"),
     filters={
         **_VIEWS,

@@ -43,7 +43,7 @@ WITH changed AS (
   UPDATE submissions AS s SET canonical_ready_at = clock_timestamp(), revision = s.revision + 1,
     updated_at = clock_timestamp()
   WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'queued' AND s.canonical_ready_at IS NULL
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.*
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -63,7 +63,7 @@ WITH changed AS (
 WITH changed AS (
   UPDATE submissions AS s SET {{claimed}}, attempt_id = :attempt_id
   WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{runnable}}
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.*
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -72,16 +72,11 @@ WITH changed AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body, {{with_input}} AS answered FROM changed AS s
 )
 
--- name: standing
-SELECT s.status, s.is_head, s.canonical_ready_at, s.not_before, s.due_at <= clock_timestamp() AS due, s.attempt_id,
-  s.owner_id, s.joined_into, s.outcome, s.revision, s.digest
-FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id
-
 -- name: delete
 -- The receipt comes with the removal: the id admits nothing again.
 WITH deleted AS (
   DELETE FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id AND s.status = 'settled'
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.tenant_id, s.id, s.accepted_at
 ), receipt AS (
   INSERT INTO submission_receipts (tenant_id, submission_id, accepted_at)

@@ -34,6 +34,7 @@ from app.submissions.schemas import (
     Submissions,
     Unsettled,
 )
+from app.submissions.watching import key_of, keys_of
 
 routes = Routes("submissions")
 INCLUDING = Including(store.SUBMISSION, "submissions AS t")
@@ -41,6 +42,12 @@ INCLUDING = Including(store.SUBMISSION, "submissions AS t")
 WITH_INPUT = Including(store.SUBMISSION, "submissions AS t", always=store.INPUT)
 ADMITTED = Including(store.SUBMISSION, "submissions AS t", within="submission", always=store.INPUT)
 NOT_QUEUED = (AlreadyRunning, AlreadyTerminalizing, AlreadyJoined, AlreadySettled)
+
+
+def told(call: Call, answer: Answer) -> Answer:
+    """The answer; who waits for what it has made runnable is told, once it is committed."""
+    call.moved += keys_of(call.tenant_id, answer.moved)
+    return answer
 
 
 @routes.post(
@@ -58,8 +65,7 @@ async def admit_submission(call: Call, _query: IncludeQuery, body: NewSubmission
     since answers 200 with its receipt. Within a session submissions run one after the other, in the order of their
     `sequence`, which is that of their commits.
     """
-    answer = await store.admit(call.writer, call.tenant_id, body.given())
-    return store.told(call.moved, call.tenant_id, answer)
+    return told(call, await store.admit(call.writer, call.tenant_id, body.given()))
 
 
 @routes.post(
@@ -80,7 +86,7 @@ async def claim_next_submissions(call: Call, _query: IncludeQuery, body: ClaimNe
     given = body.given()
     found = await call.ground.live.first(
         call,
-        claiming.waits_for(call.tenant_id, body.agent),
+        key_of(call.tenant_id, body.agent),
         body.wait_seconds,
         lambda last: claiming.claim_next(call.writer, call.tenant_id, given, last=last),
     )
@@ -141,8 +147,7 @@ async def delete_submission(call: Call, submission_id: str) -> Answer:
 )
 async def ready_submission(call: Call, submission_id: str, _query: IncludeQuery) -> Answer:
     """Mark a queued submission ready, so that it can be claimed; again is the same."""
-    answer = await store.ready(call.writer, call.tenant_id, submission_id, call.if_match)
-    return store.told(call.moved, call.tenant_id, answer)
+    return told(call, await store.ready(call.writer, call.tenant_id, submission_id, call.if_match))
 
 
 @routes.post(

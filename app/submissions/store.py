@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from app.bus.hints import Key
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.ids import new_id
+from app.db.page import Sort
 from app.db.race import decided
 from app.db.shape import Shape, computed, instant, verbatim
 from app.db.sql import Statement, load
-from app.errors import AppError, changed, invalid
-from app.submissions.errors import (
-    AlreadyJoined,
-    AlreadyRunning,
-    AlreadySettled,
-    AlreadyTerminalizing,
-    NotDue,
-    NotHeadOfSession,
-    NotReady,
-    NotSettled,
-    SubmissionConflict,
-    SubmissionNotFound,
+from app.errors import AppError, invalid
+from app.submissions.errors import NotSettled, SubmissionConflict, SubmissionNotFound
+from app.submissions.standing import (
+    STANDING,
+    IfMatch,
+    changed_by,
+    facts_of,
+    unless_current,
+    unless_queued,
+    unless_runnable,
 )
 
-HINT = "submissions"
 _SESSION_KEY = (
     "(SELECT k.session_key FROM submission_sessions AS k"
     " WHERE k.tenant_id = {t}.tenant_id AND k.number = {t}.session_number)"
@@ -68,6 +64,7 @@ SUBMISSION = Shape(
     verbatim("input"),
 )
 INPUT = frozenset({"input"})
+BY_SEQUENCE = {"sequence": Sort("{t}.sequence", "bigint")}
 # One input may be as large as a body.
 INPUT_WEIGHT = {"input": "octet_length(t.input::text)"}
 
@@ -80,14 +77,22 @@ LEASE_LAPSES_AT = (
     "clock_timestamp() + COALESCE(make_interval(secs => CAST(:lease_seconds AS float8)),"
     " CAST(:lease_expires_at AS timestamptz) - CAST(:client_time AS timestamptz))"
 )
+# What can be claimed now, of the rows `{t}`.
+RUNNABLE = (
+    "{t}.status = 'queued' AND {t}.is_head AND {t}.canonical_ready_at IS NOT NULL"
+    " AND {t}.due_at <= statement_timestamp()"
+)
 FRAGMENTS = {
     "submission": SUBMISSION.json("s"),
     "with_input": SUBMISSION.json("s", INPUT),
     "lease_expires_at": LEASE_EXPIRES_AT,
     "lease_lapses_at": LEASE_LAPSES_AT,
-    # Of the rows `s`: what has become runnable, as the agents that wait for it are told.
-    "runnable": "s.status = 'queued' AND s.is_head AND s.canonical_ready_at IS NOT NULL"
-    " AND s.due_at <= statement_timestamp()",
+    "runnable": RUNNABLE.format(t="s"),
+    # `s`, found by its key, runs under the attempt. IS TRUE keeps this from being a condition that an index has: a plan
+    # that was made while the table was small would take all that run for as good as the key, and read them through.
+    "owned": "(s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id",
+    # `If-Match` names the revision of `s`, or none is asked for.
+    "matched": "(CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))",
     # What every claim sets, beside the attempt's id. The first one starts the time for all attempts.
     "claimed": f"status = 'running', owner_id = :owner_id, attempt_count = s.attempt_count + 1,"
     f" started_at = clock_timestamp(), lease_expires_at = {LEASE_EXPIRES_AT}, lease_lapses_at = {LEASE_LAPSES_AT},"
@@ -109,47 +114,6 @@ def lease_of(given: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
     if expires_at is not None and client_time is None:
         raise invalid("/client_time", "is required with lease_expires_at")
     return {"lease_seconds": seconds, "lease_expires_at": expires_at, "client_time": client_time}
-
-
-def hints_of(tenant_id: str, agents: Iterable[str]) -> list[Key]:
-    """What is told when something of these agents has become runnable: their names, and "" for who takes any."""
-    names = set(agents)
-    return [Key(HINT, tenant_id, name) for name in (*sorted(names), "")] if names else []
-
-
-def told(moved: list[Key], tenant_id: str, answer: Answer) -> Answer:
-    """The answer, after what it has made runnable was added to what the call tells once it is committed."""
-    moved += hints_of(tenant_id, answer.moved)
-    return answer
-
-
-def facts_of(standing: Any) -> dict[str, Any]:
-    """What a refusal says of where the submission stands."""
-    named = ("attempt_id", "owner_id", "joined_into", "outcome")
-    return {"current_status": standing["status"], **{name: standing[name] for name in named if standing[name]}}
-
-
-def unless_queued(standing: Any) -> AppError | None:
-    """The refusal of what only a queued submission allows."""
-    status = standing["status"]
-    kinds: dict[str, tuple[type[AppError], str]] = {
-        "running": (AlreadyRunning, "The submission runs under an attempt."),
-        "terminalizing": (AlreadyTerminalizing, "The settlement of the submission is reserved."),
-        "joining": (AlreadyJoined, "The submission joins another."),
-        "joined": (AlreadyJoined, "The submission has joined another."),
-        "settled": (AlreadySettled, "The submission is settled; its outcome stays."),
-    }
-    if status not in kinds:
-        return None
-    kind, detail = kinds[status]
-    return kind(detail, **facts_of(standing))
-
-
-def unless_current(standing: Any, if_match: list[int] | None) -> AppError | None:
-    """The refusal of a change whose `If-Match` does not name the row's revision."""
-    if if_match is None or standing["revision"] in if_match:
-        return None
-    return changed("submission", standing["revision"])
 
 
 # Not the input: the rows that a statement returns are kept until it ends.
@@ -184,7 +148,7 @@ async def admit(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer
     digest = digest_of({**given, "id": submission_id})
 
     async def why() -> None:
-        stored = await writer.row(SQL["standing"], tenant_id=tenant_id, id=submission_id)
+        stored = await writer.row(STANDING, tenant_id=tenant_id, id=submission_id)
         if stored is not None and stored["digest"] != digest:
             raise SubmissionConflict(
                 "A submission with this id was admitted with other fields.",
@@ -201,64 +165,46 @@ async def admit(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer
     return replace(answer, body=shown, kept=answer.body)
 
 
-async def ready(writer: Writer, tenant_id: str, submission_id: str, if_match: list[int] | None) -> Answer:
+async def ready(writer: Writer, tenant_id: str, submission_id: str, if_match: IfMatch) -> Answer:
     """Mark a queued submission ready; again is the same.
 
     Raises `SubmissionNotFound`, `PreconditionFailed`, and why it is not queued.
     """
 
-    async def why() -> None:
-        standing = await standing_of(writer, tenant_id, submission_id)
-        refusal = unless_queued(standing) or unless_current(standing, if_match)
-        if refusal is not None:
-            raise refusal
+    def refusal(standing: Any) -> AppError | None:
+        return unless_queued(standing) or unless_current(standing, if_match)
 
-    return await decided(writer, SQL["ready"], why, tenant_id=tenant_id, id=submission_id, if_match=if_match)
+    return await changed_by(writer, SQL["ready"], tenant_id, submission_id, refusal, if_match=if_match)
 
 
-async def claim(
-    writer: Writer, tenant_id: str, submission_id: str, given: dict[str, Any], if_match: list[int] | None
-) -> Answer:
+async def claim(writer: Writer, tenant_id: str, submission_id: str, given: dict[str, Any], if_match: IfMatch) -> Answer:
     """Claim the head of a session under an attempt, with its input.
 
     Raises `SubmissionNotFound`, `NotReady`, `NotHeadOfSession`, `NotDue`, `PreconditionFailed`, `InvalidInput` (about
     the lease), and why it is not queued; a repeat of the same claim is `AlreadyRunning` too.
     """
 
-    async def why() -> None:
-        standing = await standing_of(writer, tenant_id, submission_id)
-        refusal = unless_queued(standing) or _unless_runnable(standing) or unless_current(standing, if_match)
-        if refusal is not None:
-            raise refusal
+    def refusal(standing: Any) -> AppError | None:
+        return unless_runnable(standing) or unless_current(standing, if_match)
 
-    return await decided(
-        writer,
-        SQL["claim"],
-        why,
-        tenant_id=tenant_id,
-        id=submission_id,
-        attempt_id=given["attempt_id"],
-        owner_id=given["owner_id"],
-        if_match=if_match,
-        **lease_of(given),
-    )
+    return await changed_by(
+        writer, SQL["claim"], tenant_id, submission_id, refusal, if_match=if_match,
+        attempt_id=given["attempt_id"], owner_id=given["owner_id"], **lease_of(given),
+    )  # fmt: skip
 
 
-async def delete(writer: Writer, tenant_id: str, submission_id: str, if_match: list[int] | None) -> Answer:
+async def delete(writer: Writer, tenant_id: str, submission_id: str, if_match: IfMatch) -> Answer:
     """Remove a settled submission; its receipt stays.
 
     Raises `SubmissionNotFound`, `NotSettled`, `PreconditionFailed`.
     """
 
-    async def why() -> None:
-        standing = await standing_of(writer, tenant_id, submission_id)
+    def refusal(standing: Any) -> AppError | None:
         if standing["status"] != "settled":
-            raise NotSettled("The submission is not settled; only what is settled is removed.", **facts_of(standing))
-        refusal = unless_current(standing, if_match)
-        if refusal is not None:
-            raise refusal
+            return NotSettled("The submission is not settled; only what is settled is removed.", **facts_of(standing))
+        return unless_current(standing, if_match)
 
-    return await decided(writer, SQL["delete"], why, tenant_id=tenant_id, id=submission_id, if_match=if_match)
+    return await changed_by(writer, SQL["delete"], tenant_id, submission_id, refusal, if_match=if_match)
 
 
 @lru_cache(maxsize=4)
@@ -277,27 +223,7 @@ async def get(reader: Reader, tenant_id: str, submission_id: str, include: froze
     return Answer(200, row["body"], row["revision"])
 
 
-async def standing_of(reader: Reader, tenant_id: str, submission_id: str) -> Any:
-    """Where the submission stands. Raises `SubmissionNotFound`."""
-    row = await reader.row(SQL["standing"], tenant_id=tenant_id, id=submission_id)
-    if row is None:
-        raise SubmissionNotFound("There is no such submission.", id=submission_id)
-    return row
-
-
 async def has_unsettled(reader: Reader, tenant_id: str) -> bool:
     """Whether any submission is not settled."""
     row = await reader.row(SQL["unsettled"], tenant_id=tenant_id)
     return row is not None and row["unsettled"]
-
-
-def _unless_runnable(standing: Any) -> AppError | None:
-    facts = facts_of(standing)
-    if standing["canonical_ready_at"] is None:
-        return NotReady("The submission is not marked ready.", **facts)
-    if not standing["is_head"]:
-        return NotHeadOfSession("An earlier submission of the session is not settled.", **facts)
-    if not standing["due"]:
-        not_before = standing["not_before"].isoformat().replace("+00:00", "Z")
-        return NotDue("The submission is not due before `not_before`.", not_before=not_before, **facts)
-    return None

@@ -41,8 +41,8 @@ WITH changed AS (
   UPDATE submissions AS s SET
     input_applied_at = clock_timestamp(), max_attempts = COALESCE(:max_attempts, s.max_attempts),
     timeout_at = COALESCE(:timeout_at, s.timeout_at), revision = s.revision + 1, updated_at = clock_timestamp()
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
-    AND s.input_applied_at IS NULL AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}}
+    AND s.input_applied_at IS NULL AND {{matched}}
   RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -51,7 +51,7 @@ WITH changed AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body FROM changed AS s
   UNION ALL
   SELECT 200, s.revision, {{submission}} FROM submissions AS s
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}}
     AND s.input_applied_at IS NOT NULL
 )
 
@@ -60,8 +60,8 @@ WITH changed AS (
 WITH changed AS (
   UPDATE submissions AS s SET
     recovery_requested_at = clock_timestamp(), revision = s.revision + 1, updated_at = clock_timestamp()
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
-    AND s.recovery_requested_at IS NULL AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}}
+    AND s.recovery_requested_at IS NULL AND {{matched}}
   RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -70,16 +70,15 @@ WITH changed AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body FROM changed AS s
   UNION ALL
   SELECT 200, s.revision, {{submission}} FROM submissions AS s
-  WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'running') IS TRUE AND s.attempt_id = :attempt_id
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}}
     AND s.recovery_requested_at IS NOT NULL
 )
 
 -- name: replace_attempt
 -- FOR UPDATE: what is being written under the attempt is waited for; the next write under it is refused.
 WITH held AS MATERIALIZED (
-  SELECT r.id FROM submissions AS r
-  WHERE r.tenant_id = :tenant_id AND r.id = :id AND (r.status = 'running') IS TRUE AND r.attempt_id = :attempt_id
-    AND (CAST(:if_match AS bigint[]) IS NULL OR r.revision = ANY (:if_match))
+  SELECT s.id FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}} AND {{matched}}
   FOR UPDATE
 ), changed AS (
   UPDATE submissions AS s SET
@@ -129,9 +128,9 @@ WITH held AS MATERIALIZED (
 -- The host is the row itself, or what it joined. FOR UPDATE: what is being written under the attempt is waited for;
 -- afterwards only this record may be.
 WITH host AS MATERIALIZED (
-  SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
-    AND h.id = (SELECT COALESCE(r.joined_into, r.id) FROM submissions AS r
+  SELECT s.id FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND {{owned}}
+    AND s.id = (SELECT COALESCE(r.joined_into, r.id) FROM submissions AS r
       WHERE r.tenant_id = :tenant_id AND r.id = :id)
   FOR UPDATE
 ), changed AS (
@@ -142,7 +141,7 @@ WITH host AS MATERIALIZED (
   FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id
     AND (s.id = h.id AND (s.status = 'running') IS TRUE AND s.owner_id IS NOT NULL
       OR s.joined_into = h.id AND (s.status = 'joined') IS TRUE)
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.*
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -163,8 +162,8 @@ WITH host AS MATERIALIZED (
 WITH changed AS MATERIALIZED (
   SELECT * FROM cairn_join(:tenant_id, :id, :attempt_id, :agent, :row_limit)
 ), host AS MATERIALIZED (
-  SELECT h.id, h.revision FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
+  SELECT s.id, s.revision FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND s.id = :id AND {{owned}}
     AND (SELECT count(*) FROM changed) >= 0
   FOR KEY SHARE
 ), event AS (
@@ -180,15 +179,15 @@ WITH changed AS MATERIALIZED (
 -- name: finalize_join
 -- The host before its child: its settlement waits for this, or this sees it settled.
 WITH host AS MATERIALIZED (
-  SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
+  SELECT s.id FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND s.id = :host_id AND {{owned}}
   FOR NO KEY UPDATE
 ), changed AS (
   UPDATE submissions AS s SET
     status = 'joined', input_applied_at = clock_timestamp(), revision = s.revision + 1,
     updated_at = clock_timestamp()
   FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'joining') IS TRUE AND s.joined_into = h.id
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.*
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -200,15 +199,15 @@ WITH host AS MATERIALIZED (
 -- name: revert_join
 -- The host FOR UPDATE: what is being written for the child under the host's attempt is waited for.
 WITH host AS MATERIALIZED (
-  SELECT h.id FROM submissions AS h
-  WHERE h.tenant_id = :tenant_id AND h.id = :host_id AND (h.status = 'running') IS TRUE AND h.attempt_id = :attempt_id
+  SELECT s.id FROM submissions AS s
+  WHERE s.tenant_id = :tenant_id AND s.id = :host_id AND {{owned}}
   FOR UPDATE
 ), changed AS (
   UPDATE submissions AS s SET
     status = 'queued', joined_into = NULL, input_applied_at = NULL, revision = s.revision + 1,
     updated_at = clock_timestamp()
   FROM host AS h WHERE s.tenant_id = :tenant_id AND s.id = :id AND (s.status = 'joining') IS TRUE AND s.joined_into = h.id
-    AND (CAST(:if_match AS bigint[]) IS NULL OR s.revision = ANY (:if_match))
+    AND {{matched}}
   RETURNING s.*
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
@@ -216,8 +215,3 @@ WITH host AS MATERIALIZED (
 ), answer AS (
   SELECT 200 AS status, s.revision AS etag, {{submission}} AS body FROM changed AS s
 )
-
--- name: standing
-SELECT s.status, s.attempt_id, s.owner_id, s.joined_into, s.outcome, s.settlement_record_id, s.revision,
-  s.input_applied_at, s.recovery_requested_at
-FROM submissions AS s WHERE s.tenant_id = :tenant_id AND s.id = :id

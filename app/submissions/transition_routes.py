@@ -21,11 +21,11 @@ from app.submissions.errors import (
     SettlementConflict,
     SubmissionNotFound,
 )
+from app.submissions.routes import INCLUDING, WITH_INPUT, told
 from app.submissions.schemas import Submission
-from app.submissions.store import INPUT, SUBMISSION, told
 from app.submissions.transition_schemas import (
     AbortedSession,
-    Failure,
+    FailedAttempt,
     Finalization,
     InputApplied,
     Obligation,
@@ -40,8 +40,6 @@ from app.submissions.transition_schemas import (
 )
 
 routes = Routes("submissions")
-INCLUDING = Including(SUBMISSION, "submissions AS t")
-WITH_INPUT = Including(SUBMISSION, "submissions AS t", always=INPUT)
 # A replay reads the record again, as it does an input.
 WITH_RECORD = Including(
     transitions.OBLIGATION,
@@ -92,8 +90,7 @@ async def requeue_submission(call: Call, submission_id: str, _query: IncludeQuer
     and listed under the dead letters; the answer shows which of the two it was.
     """
     return told(
-        call.moved,
-        call.tenant_id,
+        call,
         await transitions.requeue(
             await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
         ),
@@ -118,8 +115,7 @@ async def complete_submission(call: Call, submission_id: str, _query: IncludeQue
     What joined it is settled alike, and what was still joining goes back to the queue, at the same time.
     """
     return told(
-        call.moved,
-        call.tenant_id,
+        call,
         await transitions.complete(
             await owner(call, submission_id, body), call.tenant_id, submission_id, body.attempt_id, call.if_match
         ),
@@ -127,11 +123,10 @@ async def complete_submission(call: Call, submission_id: str, _query: IncludeQue
 
 
 @routes.post("/v1/submissions/{submission_id}/fail", **OF_OWNER)
-async def fail_submission(call: Call, submission_id: str, _query: IncludeQuery, body: Failure) -> Answer:
+async def fail_submission(call: Call, submission_id: str, _query: IncludeQuery, body: FailedAttempt) -> Answer:
     """Settle a running submission as failed, with an error; and with it what joined it, as `complete` does."""
     return told(
-        call.moved,
-        call.tenant_id,
+        call,
         await transitions.fail(
             await owner(call, submission_id, body),
             call.tenant_id,
@@ -153,8 +148,7 @@ async def fail_submission(call: Call, submission_id: str, _query: IncludeQuery, 
 async def settle_queued_submission(call: Call, submission_id: str, _query: IncludeQuery, body: QueuedEnd) -> Answer:
     """Settle a submission that is in the queue, ready or not, without an attempt."""
     return told(
-        call.moved,
-        call.tenant_id,
+        call,
         await transitions.settle_queued(call.writer, call.tenant_id, submission_id, body.given(), call.if_match),
     )
 
@@ -164,7 +158,7 @@ async def settle_queued_submission(call: Call, submission_id: str, _query: Inclu
     **OWNS,
     including=WITH_RECORD,
     response_model=Obligation,
-    errors=(SubmissionNotFound, StaleAttempt, SettlementConflict, AlreadySettled),
+    errors=(SubmissionNotFound, StaleAttempt, AlreadyTerminalizing, SettlementConflict, AlreadySettled),
 )
 async def reserve_submission_settlement(
     call: Call, submission_id: str, _query: IncludeQuery, body: Reservation
@@ -195,8 +189,7 @@ async def finalize_submission_settlement(
     `error.message`, else a general one.
     """
     return told(
-        call.moved,
-        call.tenant_id,
+        call,
         await transitions.finalize(
             await owner(call, submission_id, body), call.tenant_id, submission_id, body.given(), call.if_match
         ),

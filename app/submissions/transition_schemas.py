@@ -18,7 +18,7 @@ DELAY_SECONDS_MAX = 365 * 24 * 3600
 class Owned(Body):
     """The attempt that the submission is running under."""
 
-    attempt_id: Id
+    attempt_id: Id = Field(examples=["att_2"])
 
 
 class InputApplied(Owned):
@@ -38,21 +38,21 @@ class Requeue(Owned):
 class Replacement(Owned, Lease):
     """The attempt that goes on; owner and lease stay unless they are given."""
 
-    next_attempt_id: Id
-    owner_id: Id | None = None
+    next_attempt_id: Id = Field(examples=["att_3"])
+    owner_id: Id | None = Field(None, examples=["worker-3"])
 
 
-class Failure(Owned):
+class FailedAttempt(Owned):
     """Why the attempt, and with it the submission, has failed."""
 
-    error: Text
+    error: Text = Field(examples=["The tool is not reachable."])
 
 
 class QueuedEnd(Body):
     """How a submission ends that was never claimed, or was given back."""
 
-    outcome: Literal["failed", "aborted"]
-    error: Text
+    outcome: Literal["failed", "aborted"] = Field(examples=["aborted"])
+    error: Text = Field(examples=["Nobody needs it any more."])
 
 
 class Reservation(Owned):
@@ -61,27 +61,27 @@ class Reservation(Owned):
     `error.message` is read too; whatever else it holds is kept as it is.
     """
 
-    record_id: Id
+    record_id: Id = Field(examples=["r9"])
     record: Verbatim = Field(examples=[{"id": "r9", "type": "submission_settled", "outcome": "completed"}])
 
 
 class Finalization(Owned):
     """The record that settles; `error_message` goes before the record's own unless it completed."""
 
-    record_id: Id
-    error_message: Text | None = None
+    record_id: Id = Field(examples=["r9"])
+    error_message: Text | None = Field(None, examples=["The model refused."])
 
 
 class JoinClaim(Owned):
     """The agent whose queued submissions may join."""
 
-    agent: Name
+    agent: Name = Field(examples=["researcher"])
 
 
 class SessionAbort(Body):
     """The session whose submissions are asked to stop."""
 
-    session_key: Name
+    session_key: Name = Field(examples=["user-42"])
 
 
 class JoinQuery(IncludingListQuery):
@@ -99,8 +99,8 @@ class SettlementQuery(ListQuery):
 class MarkerQuery(Query):
     """Which attempt."""
 
-    submission_id: Id
-    attempt_id: Id
+    submission_id: Id = Field(examples=["sub_9"])
+    attempt_id: Id = Field(examples=["att_2"])
 
 
 class MarkerList(ListQuery):

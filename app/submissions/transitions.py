@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
-from app.db.database import Answer, Reader, Writer
-from app.db.page import Listing, Sort
+from app.db.database import Answer, Writer
+from app.db.page import Listing
 from app.db.race import decided
 from app.db.shape import Column, Shape, items, plain
 from app.db.sql import load
-from app.errors import AppError, StaleAttempt, invalid
-from app.submissions.errors import (
-    AlreadyTerminalizing,
-    NotTerminalizing,
-    SettlementConflict,
-    SubmissionNotFound,
-)
+from app.errors import AppError, invalid
+from app.submissions.errors import AlreadyTerminalizing, NotTerminalizing, SettlementConflict
 from app.submissions.record import read_settlement
-from app.submissions.store import (
-    FRAGMENTS,
-    INPUT,
-    SUBMISSION,
+from app.submissions.standing import (
+    IfMatch,
+    Refusal,
+    changed_by,
     facts_of,
-    lease_of,
+    standing_of,
     unless_current,
+    unless_owned,
     unless_queued,
 )
+from app.submissions.store import BY_SEQUENCE, FRAGMENTS, INPUT, SUBMISSION, lease_of
 
 _OBLIGATION = (
     plain("submission_id", "id"),
@@ -46,7 +42,6 @@ SQL = load(
     joined_items=items(SUBMISSION.json("s"), "s.sequence"),
     joined_with_input=items(SUBMISSION.json("s", INPUT), "s.sequence"),
 )
-BY_SEQUENCE = {"sequence": Sort("{t}.sequence", "bigint")}
 SETTLEMENTS = Listing(
     "settlements",
     "(SELECT * FROM submissions AS s WHERE s.status = 'terminalizing') AS t",
@@ -55,8 +50,6 @@ SETTLEMENTS = Listing(
     default=("sequence", "asc"),
 )
 LARGE_BYTES = 1024 * 1024
-IfMatch = list[int] | None
-Refusal = Callable[[Any], AppError | None]
 
 
 async def apply_input(
@@ -69,8 +62,8 @@ async def apply_input(
         refused = unless_owned(standing, submission_id, attempt_id)
         return refused or (None if standing["input_applied_at"] else unless_current(standing, if_match))
 
-    return await changed(
-        writer, "apply_input", tenant_id, submission_id, refusal, if_match=if_match, attempt_id=attempt_id,
+    return await changed_by(
+        writer, SQL["apply_input"], tenant_id, submission_id, refusal, if_match=if_match, attempt_id=attempt_id,
         max_attempts=given.get("max_attempts"), timeout_at=given.get("timeout_at"),
     )  # fmt: skip
 
@@ -84,8 +77,8 @@ async def request_recovery(
         refused = unless_owned(standing, submission_id, attempt_id)
         return refused or (None if standing["recovery_requested_at"] else unless_current(standing, if_match))
 
-    return await changed(
-        writer, "request_recovery", tenant_id, submission_id, refusal, if_match=if_match, attempt_id=attempt_id
+    return await changed_by(
+        writer, SQL["request_recovery"], tenant_id, submission_id, refusal, if_match=if_match, attempt_id=attempt_id
     )
 
 
@@ -96,8 +89,8 @@ async def requeue(
 
     The answer shows which of the two it was.
     """
-    return await changed(
-        writer, "requeue", tenant_id, submission_id,
+    return await changed_by(
+        writer, SQL["requeue"], tenant_id, submission_id,
         lambda standing: unless_owned(standing, submission_id, given["attempt_id"]),
         if_match=if_match, attempt_id=given["attempt_id"], delay_seconds=given.get("delay_seconds") or 0,
         error=given.get("error"), dead=True,
@@ -114,8 +107,8 @@ async def replace_attempt(
 
     if given["next_attempt_id"] == given["attempt_id"]:
         raise invalid("/next_attempt_id", "must be another attempt")
-    return await changed(
-        writer, "replace_attempt", tenant_id, submission_id, refusal, if_match=if_match,
+    return await changed_by(
+        writer, SQL["replace_attempt"], tenant_id, submission_id, refusal, if_match=if_match,
         **{name: given.get(name) for name in ("attempt_id", "next_attempt_id", "owner_id")},
         **lease_of(given, required=False),
     )  # fmt: skip
@@ -213,28 +206,6 @@ async def abort_session(writer: Writer, tenant_id: str, session_key: str) -> Ans
     return answer
 
 
-async def standing_of(reader: Reader, tenant_id: str, submission_id: str) -> Any:
-    """Where the submission stands. Raises `SubmissionNotFound`."""
-    row = await reader.row(SQL["standing"], tenant_id=tenant_id, id=submission_id)
-    if row is None:
-        raise SubmissionNotFound("There is no such submission.", id=submission_id)
-    return row
-
-
-def unless_owned(standing: Any, submission_id: str, attempt_id: str) -> AppError | None:
-    """The refusal of what only the attempt allows that the submission is running under.
-
-    It is `AlreadySettled`, `AlreadyTerminalizing` under this very attempt, or `StaleAttempt` with the current one.
-    """
-    status = standing["status"]
-    if status == "settled" or (status == "terminalizing" and standing["attempt_id"] == attempt_id):
-        return unless_queued(standing)
-    if status == "running" and standing["attempt_id"] == attempt_id:
-        return None
-    facts = {**facts_of(standing), "attempt_id": standing["attempt_id"]}
-    return StaleAttempt("The submission does not run under this attempt.", submission_id=submission_id, **facts)
-
-
 def _another_record(standing: Any) -> SettlementConflict:
     return SettlementConflict(
         "Another record is reserved, or one of this id with another text.", **facts_of(standing),
@@ -246,23 +217,7 @@ async def _settled(
     writer: Writer, tenant_id: str, submission_id: str, refusal: Refusal, if_match: IfMatch, **arguments: Any
 ) -> Answer:
     """Settle by the one statement that settles; what is not said is null."""
-    unsaid = dict.fromkeys(("attempt_id", "record_id", "error"))
-    return await changed(
-        writer, "settle", tenant_id, submission_id, refusal, if_match=if_match, dead=False, **{**unsaid, **arguments}
+    said = {**dict.fromkeys(("attempt_id", "record_id", "error")), **arguments}
+    return await changed_by(
+        writer, SQL["settle"], tenant_id, submission_id, refusal, if_match=if_match, dead=False, **said
     )
-
-
-async def changed(
-    writer: Writer, name: str, tenant_id: str, submission_id: str, refusal: Refusal, **arguments: Any
-) -> Answer:
-    """What the statement answers; else the refusal that the row's state gives.
-
-    None of them means that another writer was faster, and that the row now allows it, or shows its repeat.
-    """
-
-    async def why() -> None:
-        refused = refusal(await standing_of(writer, tenant_id, submission_id))
-        if refused is not None:
-            raise refused
-
-    return await decided(writer, SQL[name], why, tenant_id=tenant_id, id=submission_id, **arguments)

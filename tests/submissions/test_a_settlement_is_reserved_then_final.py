@@ -50,6 +50,18 @@ async def test_a_settlement_is_reserved_then_final(calls: Calls, client: httpx.A
     assert await calls.refused("b/settlement/finalize", **final) == (409, "not_terminalizing", "running")
 
 
+async def test_what_joined_is_not_reserved_beside_its_host(calls: Calls) -> None:
+    await calls.running("a")
+    await calls.admit("b")
+    await calls.done("a/joins/claim", attempt_id="at", agent="a")
+    await calls.done("a/joins/b/finalize", attempt_id="at")
+    await calls.done("a/settlement/reserve", attempt_id="at", record_id="r", record=record())
+    refused = await calls.refused("b/settlement/reserve", attempt_id="at", record_id="s", record=record("s"))
+    assert refused == (409, "already_terminalizing", "terminalizing")
+    await calls.done("a/settlement/finalize", attempt_id="at", record_id="r")
+    assert (await calls.shown("b"))["status"] == "settled"
+
+
 @pytest.mark.parametrize(
     ("outcome", "error", "message", "told"),
     [

@@ -8,10 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.bus.hints import Key
 from app.db.sql import Statement
 from app.http.service import Service
-from app.submissions.store import HINT
+from app.submissions.watching import key_of
 from tests.payloads import problem, send
 from tests.submissions.calls import Calls, record
 
@@ -238,8 +237,8 @@ async def test_whoever_waits_for_work_is_told_of_what_comes_next(calls: Calls, s
     more = {"fail": {"error": "x"}, "settle-queued": {"error": "x", "outcome": "failed"}}.get(call, {})
     agent = "a" if call == "requeue" else "another"
     with (
-        service.ground.live.watcher.watch(Key(HINT, tenant_id, agent)) as one,
-        service.ground.live.watcher.watch(Key(HINT, tenant_id, "")) as every,
+        service.ground.live.watcher.watch(key_of(tenant_id, agent)) as one,
+        service.ground.live.watcher.watch(key_of(tenant_id, None)) as every,
     ):
         await calls.done(f"a/{call}", **body, **more)
         # It is rung before the answer is given.

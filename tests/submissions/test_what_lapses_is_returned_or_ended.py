@@ -14,6 +14,7 @@ from app.bus.hints import EmbeddedHints, Key
 from app.http.service import Service
 from app.settings import QueueSettings
 from app.submissions.jobs import expiry
+from app.submissions.watching import key_of
 from tests.conftest import Make, running, settings_for
 from tests.payloads import problem
 from tests.submissions.queue import PATH, claim_next, events, expire, ids, pass_time, rows, tenant
@@ -161,7 +162,7 @@ async def test_whoever_waits_is_told_of_what_can_be_claimed_again(
     hints = EmbeddedHints()
     hints.listen(heard.append)
     await drain(expiry(QueueSettings(backoff_first_seconds=0), hints), service.ground.database)
-    assert set(heard) == {Key("submissions", tenant(client), name) for name in ("one", "")}
+    assert set(heard) == {key_of(tenant(client), name) for name in ("one", None)}
 
 
 async def test_a_row_that_queues_without_an_attempt_left_cannot_be(
