@@ -1,6 +1,6 @@
 -- fragment: events
--- Of everything that a settlement or a return has changed. What only became the head of its session has no event: the
--- rest was changed by this statement, which its instants tell.
+-- Of everything that a settlement or a return has changed. What only became the head of its session has no event: it
+-- comes with revision 0.
 event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
   SELECT s.tenant_id, w.type, 'submission', s.id, {{submission}}
@@ -9,7 +9,7 @@ event AS (
       ELSE 'submission.reverted' END),
     (2, CASE WHEN s.status = 'settled' AND s.id = :id AND CAST(:dead AS boolean) THEN 'submission.dead' END)
   ) AS w (place, type)
-  WHERE w.type IS NOT NULL AND s.updated_at >= statement_timestamp()
+  WHERE w.type IS NOT NULL AND s.revision > 0
   ORDER BY s.sequence, w.place
 )
 
