@@ -19,8 +19,8 @@ CREATE OR REPLACE FUNCTION cairn_settle(
 ) RETURNS SETOF submissions LANGUAGE plpgsql AS $$
 -- Settles one submission that is in from_status (under by_attempt and by_record, where they are given) with everything
 -- that hangs on it: what joined it is settled alike, what was joining goes back to the queue, and the session's next
--- becomes its head. A null outcome takes that of the reserved record. Gives the rows that changed, by sequence; what only
--- became the head with revision 0, since nothing has happened to it that is told of.
+-- becomes its head. A null outcome takes that of the reserved record. Gives the rows that changed, by sequence;
+-- what only became the head with revision 0, since nothing has happened to it that is told of.
 DECLARE
   session bigint := cairn_lock_session(of_tenant, of_id);
   host submissions;

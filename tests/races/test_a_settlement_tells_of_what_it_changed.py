@@ -1,4 +1,4 @@
-"""What becomes the head while its session's settlement waits has no event of that, whatever happened to it meanwhile."""
+"""What becomes the head while its session's settlement waits has no event of that, whatever was done to it."""
 
 from __future__ import annotations
 
