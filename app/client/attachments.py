@@ -16,6 +16,7 @@ import httpx
 from app.client.bodies import Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
 from app.client.conversation_models import Attachment
+from app.client.download import Wanted
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import decode_exactly, members
 from app.client.reply import Reply
@@ -120,15 +121,21 @@ class SyncAttachments(Attachments[SyncTransport]):
     def download(
         self, stream: str, attachment_id: str, conversation_id: str, *, start: int = 0, end: int | None = None
     ) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came."""
+        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came.
+
+        Raises `AttachmentIntegrityError` where what is left is no longer of the bytes that the first pieces were of.
+        """
         call = Call("GET", path("attachments"), nothing, _asked(stream, attachment_id, conversation_id))
+        wanted = Wanted(start, end)
         failures = 0
-        while True:
+        while not wanted.is_complete:
             try:
-                with self._mode.opened(call, _range(start, end)) as response:
+                with self._mode.opened(call, wanted.headers()) as response:
                     if response.is_success:
+                        wanted.check(response)
                         for piece in response.iter_raw():
-                            start, failures = start + len(piece), 0
+                            failures = 0
+                            wanted.start += len(piece)
                             yield piece
                         return
                     outcome: Outcome = Reply(response.status_code, response.headers, response.read())
@@ -183,15 +190,21 @@ class AsyncAttachments(Attachments[AsyncTransport]):
     async def download(
         self, stream: str, attachment_id: str, conversation_id: str, *, start: int = 0, end: int | None = None
     ) -> AsyncIterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came."""
+        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came.
+
+        Raises `AttachmentIntegrityError` where what is left is no longer of the bytes that the first pieces were of.
+        """
         call = Call("GET", path("attachments"), nothing, _asked(stream, attachment_id, conversation_id))
+        wanted = Wanted(start, end)
         failures = 0
-        while True:
+        while not wanted.is_complete:
             try:
-                async with self._mode.opened(call, _range(start, end)) as response:
+                async with self._mode.opened(call, wanted.headers()) as response:
                     if response.is_success:
+                        wanted.check(response)
                         async for piece in response.aiter_raw():
-                            start, failures = start + len(piece), 0
+                            failures = 0
+                            wanted.start += len(piece)
                             yield piece
                         return
                     outcome: Outcome = Reply(response.status_code, response.headers, await response.aread())
@@ -250,12 +263,6 @@ def _asked(stream: str, attachment_id: str, conversation_id: str) -> tuple[tuple
 
 def _raw(size: int) -> dict[str, str]:
     return {"Content-Type": RAW, "Content-Length": str(size)}
-
-
-def _range(start: int, end: int | None) -> dict[str, str]:
-    if start == 0 and end is None:
-        return {}
-    return {"Range": f"bytes={start}-" if end is None else f"bytes={start}-{end - 1}"}
 
 
 def _same(chunks: AsyncIterable[bytes]) -> Callable[[], AsyncIterable[bytes]]:

@@ -17,7 +17,7 @@ from app.client.reply import Reply
 from app.client.retry import Outcome
 from app.client.transport import AsyncTransport, SyncTransport, conclude
 
-START = "-1"
+START, NOW = "-1", "now"
 # An empty answer that comes sooner than this was not waited for; we wait instead of asking at once.
 POLL_SECONDS_MIN = 0.5
 
@@ -27,6 +27,9 @@ class SyncConversations(Conversations[SyncTransport]):
 
     def poll(self, stream: str, *, offset: str = START) -> Iterator[ConversationBatch]:
         """The batches after an offset as they come, without end; each wait is one request."""
+        if offset == NOW:
+            # Once, before any wait that may have to be tried again: by then it would be another offset.
+            offset = self.read(stream, offset=NOW).next_offset
         while True:
             asked_at = time.monotonic()
             page = self.read(stream, offset=offset, live="long-poll")
@@ -41,6 +44,8 @@ class AsyncConversations(Conversations[AsyncTransport]):
 
     async def poll(self, stream: str, *, offset: str = START) -> AsyncIterator[ConversationBatch]:
         """The batches after an offset as they come, without end; each wait is one request."""
+        if offset == NOW:
+            offset = (await self.read(stream, offset=NOW)).next_offset
         while True:
             asked_at = time.monotonic()
             page = await self.read(stream, offset=offset, live="long-poll")
@@ -57,6 +62,8 @@ class AsyncConversations(Conversations[AsyncTransport]):
         twice; it is given up after as many failures in a row as calls have tries. A stream that was deleted and made
         anew raises `StreamReplacedError`. Close the iterator (`contextlib.aclosing`) when you leave it early.
         """
+        if offset == NOW:
+            offset = (await self.read(stream, offset=NOW)).next_offset
         last_id: str | None = None
         failures = 0
         while True:

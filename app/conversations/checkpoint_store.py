@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.conversations.errors import CheckpointNotFound
-from app.conversations.offsets import seq_of
+from app.conversations.errors import BadOffset, CheckpointNotFound
+from app.conversations.offsets import SEQ_MAX, seq_of
 from app.conversations.store import SQL
 from app.db.database import Answer, Reader, Writer
 from app.db.race import decided
@@ -17,6 +17,8 @@ async def put(
 ) -> Answer:
     """Write the checkpoint: 201 for the first under the path, else 200. Raises `BadOffset`, `PreconditionFailed`."""
     seq = seq_of(given["offset"])
+    if seq == SEQ_MAX:
+        raise BadOffset("No batch can have this offset.")
     fields = {name: given[name] for name in ("incarnation", "format_version", "data")} | {"seq": seq}
 
     async def why() -> None:

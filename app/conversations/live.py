@@ -10,6 +10,7 @@ from app.conversations.errors import BadOffset, StreamReplaced
 from app.conversations.offsets import offset_of, seq_of
 from app.conversations.reads import Batches
 from app.conversations.watching import Position, key_of
+from app.db.database import Reader
 from app.http.call import Call
 from app.http.live import Event
 
@@ -37,9 +38,15 @@ async def events(call: Call, position: Position) -> tuple[Sequence[Event], Posit
 
     Raises `StreamReplaced` where the position is of another conversation than the path's, `OffsetBeyondHead`.
     """
+    return await call.ground.live.together(
+        (call.tenant_id, position), lambda: _events(call.reader, call.tenant_id, position)
+    )
+
+
+async def _events(reader: Reader, tenant_id: str, position: Position) -> tuple[Sequence[Event], Position]:
     found = await reads.forward(
-        call.reader,
-        call.tenant_id,
+        reader,
+        tenant_id,
         position.path,
         position.seq,
         EVENTS_MAX,
@@ -54,6 +61,9 @@ async def events(call: Call, position: Position) -> tuple[Sequence[Event], Posit
     shown = [
         Event(reads.batch_json(seq, records), f"{offset_of(seq)}@{found.incarnation}") for seq, records in found.found
     ]
+    if position.seq is None and found.incarnation is not None:
+        # From now on: who is cut off before the first event resumes here, and not at what is the head by then.
+        shown = [Event(None, f"{offset_of(found.next_seq)}@{found.incarnation}")]
     if found.incarnation is None:
         return shown, position._replace(seq=-1 if position.seq is None else position.seq)
     return shown, Position(position.path, found.incarnation, found.next_seq)

@@ -9,8 +9,8 @@ from app.conversations.errors import BadOffset
 # Before the first batch; and after the last one, whichever that is at the moment.
 START, NOW = "-1", "now"
 _OFFSET = re.compile(r"[0-9]{1,64}_([0-9]{1,64})").fullmatch
-# Beyond every batch that can be: what is greater is read as this.
-SEQ_MAX = 2**62
+# Beyond every batch that can be, and the greatest that an offset's digits write: what is greater is read as this.
+SEQ_MAX = 10**16 - 1
 
 
 def offset_of(seq: int) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import Message, Receive
 
-from app.errors import MalformedRequest, PayloadTooLarge, RequestTimeout
+from app.errors import MalformedRequest, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 from app.settings import HttpSettings
 
 
@@ -31,11 +31,19 @@ async def receive_body(receive: Receive, declared: str | None, settings: HttpSet
         parts.append(part)
 
 
+def check_coding(coding: str | None) -> None:
+    """Refuse a body by its `Content-Encoding`: bytes are stored as they come. Raises `UnsupportedMediaType`."""
+    if coding is not None and coding.strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType(
+            "Send the body as it is, without a Content-Encoding.", headers={"Accept-Encoding": "identity"}
+        )
+
+
 def check_declared(declared: str | None, limit: int) -> None:
     """Refuse a body by its `Content-Length`. Raises `MalformedRequest`, `PayloadTooLarge`."""
     if declared is None:
         return
-    if not declared.isdigit():
+    if not (declared.isascii() and declared.isdigit()):
         raise MalformedRequest("Content-Length is not a number.")
     if int(declared) > limit:
         raise too_large(limit)
@@ -47,7 +55,10 @@ async def next_part(receive: Receive, seconds: float) -> Message:
         async with asyncio.timeout(seconds):
             message = await receive()
     except TimeoutError:
-        raise RequestTimeout(f"No part of the body arrived for {seconds:g} s; nothing was stored.") from None
+        # What still comes would be read as part of this body: the connection is of no further use.
+        raise RequestTimeout(
+            f"No part of the body arrived for {seconds:g} s; nothing was stored.", headers={"Connection": "close"}
+        ) from None
     if message["type"] == "http.disconnect":
         raise Disconnected
     return message

@@ -30,6 +30,8 @@ MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = b":\n\n"
 # A client that takes nothing for so long is taken for gone.
 STALLED_SECONDS = 60.0
+# So much of an event is sent at a time: for a slow reader there is the event in memory, and no copy of what is left.
+PIECE_BYTES = 256 * 1024
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 
 
@@ -41,21 +43,33 @@ class LiveReadersFull(Unavailable):
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a stream: its data as bytes, the id to resume after it, and its type where it is not `message`."""
+    """One event of a stream: its data as bytes, the id to resume after it, and its type where it is not `message`.
 
-    data: bytes
+    Without data a client sees no event, and knows from then on where to resume.
+    """
+
+    data: bytes | None
     id: str | None = None
     type: str | None = None
 
-    def text(self) -> bytes:
-        """As it is sent: a `data:` line for each line of the data, which a client joins again with line feeds."""
+    def pieces(self) -> Iterator[bytes]:
+        """As it is sent, a piece at a time: a `data:` line for each line of the data, which a client joins again."""
         head = b"" if self.id is None else b"id: %b\n" % self.id.encode()
         if self.type is not None:
             head += b"event: %b\n" % self.type.encode()
         data = self.data
+        if data is None:
+            yield head + b"\n"
+            return
         if b"\n" in data or b"\r" in data:
             data = b"\ndata: ".join(_LINE_ENDS.split(data))
-        return b"%bdata: %b\n\n" % (head, data)
+        if len(data) <= PIECE_BYTES:
+            yield b"%bdata: %b\n\n" % (head, data)
+            return
+        yield head + b"data: "
+        for start in range(0, len(data), PIECE_BYTES):
+            yield data[start : start + PIECE_BYTES]
+        yield b"\n\n"
 
 
 def documented() -> dict[int | str, dict[str, Any]]:
@@ -81,6 +95,7 @@ class Live:
         self.heartbeat_seconds, self.stream_seconds = heartbeat_seconds, stream_seconds
         self._counted = counted
         self._lines: dict[Key, deque[Wake]] = {}
+        self._asked: dict[Hashable, asyncio.Task[Any]] = {}
 
     def end(self) -> None:
         """Let every reader go: streams end at the border of an event, long-polls answer with what they have."""
@@ -160,6 +175,25 @@ class Live:
                         break
             return None if wake.ended else await take(True)
 
+    async def together(self, what: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """What `read` gives, which runs once for all who ask for the same before it begins.
+
+        Many readers of one row are woken at once and look at the same place: they share a statement and its answer.
+        """
+        asked: asyncio.Task[T] | None = self._asked.get(what)
+        if asked is None:
+            asked = self._asked[what] = asyncio.create_task(self._begin(what, read), name="a read for many")
+        return await asyncio.shield(asked)
+
+    async def _begin(self, what: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        try:
+            # Those who are woken in the same turn of the loop come first.
+            await asyncio.sleep(0)
+        finally:
+            # What is written from now on may be missing: who asks now asks anew.
+            del self._asked[what]
+        return await read()
+
     @contextmanager
     def _in_line(self, key: Key, wake: Wake) -> Iterator[deque[Wake]]:
         line = self._lines.setdefault(key, deque())
@@ -224,7 +258,8 @@ class _Stream(Response):
                     try:
                         events, self._position = await self._read(self._position)
                     except AppError as refusal:
-                        await _sent(send, self._problem(refusal).text())
+                        for piece in self._problem(refusal).pieces():
+                            await _sent(send, piece)
                         break
                     wake.mark = self._position
             await send({"type": "http.response.body", "body": b""})
@@ -235,7 +270,8 @@ class _Stream(Response):
         for event in events:
             if wake.ended:
                 return False
-            await _sent(send, event.text())
+            for piece in event.pieces():
+                await _sent(send, piece)
         if events:
             # There may be more than one read gives.
             wake.ring()

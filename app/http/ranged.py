@@ -14,7 +14,7 @@ from app.errors import AppError
 from app.http.call import Call
 from app.http.immutable import IMMUTABLE
 
-_RANGE = re.compile(r"bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})", re.IGNORECASE | re.ASCII).fullmatch
+_RANGE = re.compile(r"bytes\s*=\s*(\d{0,64})\s*-\s*(\d{0,64})", re.IGNORECASE | re.ASCII).fullmatch
 # RFC 9110: type and subtype are tokens; parameters are tokens or quoted strings. Other white space ends the header.
 _MEDIA_TYPE = re.compile(
     r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+"

@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.db.database import Answer
 from app.errors import AppError, MalformedRequest, MethodNotAllowed, PersistenceError, Unavailable
-from app.http.body import Disconnected, receive_body
+from app.http.body import Disconnected, check_coding, receive_body
 from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
 from app.http.endpoint import Endpoint
@@ -94,6 +94,8 @@ class Service(FastAPI):
             route = endpoint.path
             call = await self._call(endpoint, scope, headers, receive)
             outlet.more = self.rate_limits.take(call.caller)
+            if call.method in MUTATING:
+                check_coding(headers.get("content-encoding"))
             if call.method in MUTATING and not endpoint.streams and not endpoint.receives:
                 call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
             answer = await endpoint.serve(call, values)

@@ -89,6 +89,24 @@ async def test_what_the_head_of_a_request_forbids_is_refused_before_its_body(ser
         assert problem(await client.put("/v1/attachments?path=p", content=never())) == (422, "invalid_input")
 
 
+async def test_an_upload_that_stops_arriving_is_refused_and_its_connection_ends(
+    clone: Callable[[], Awaitable[str]],
+) -> None:
+    with serving(await clone(), http__receive_seconds=0.2) as process:
+        operator = {"authorization": HEADERS["authorization"]}
+        async with httpx.AsyncClient(base_url=process.url, headers=operator) as client:
+            assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+        host, _, port = process.url.removeprefix("http://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = [f"PUT /v1/attachments?{urlencode(reference(b'abc'))} HTTP/1.1", "Host: x", "Content-Length: 3",
+                *(f"{name}: {value}" for name, value in HEADERS.items()), "", ""]  # fmt: skip
+        writer.write("\r\n".join(head).encode() + b"ab")
+        told = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b'"request_timeout"' in told
+
+
 @pytest.mark.parametrize("size", [3, 2 * MIB])
 async def test_an_idempotency_key_has_one_effect(client: httpx.AsyncClient, size: int) -> None:
     key = {"idempotency-key": "k"}

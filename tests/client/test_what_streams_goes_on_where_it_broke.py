@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
 
-from app.client import AsyncCairn, Cairn, ConflictError, StreamReplacedError, UnavailableError
+from app.client import AsyncCairn, AttachmentIntegrityError, Cairn, ConflictError, StreamReplacedError, UnavailableError
 from tests.client.conftest import QUICK, ScriptedServer
 
 EVENT_STREAM = {"Content-Type": "text/event-stream"}
@@ -60,6 +61,27 @@ async def test_a_polled_conversation_asks_from_where_the_last_page_ended(server:
     assert [one.target for one in server.asked] == asked
 
 
+async def test_who_starts_from_now_on_starts_there_however_often_it_asks(server: ScriptedServer) -> None:
+    here = {"batches": [], "next_offset": "0_4", "up_to_date": True}
+    there = {"batches": [{"offset": "0_5", "records": [5]}], "next_offset": "0_5", "up_to_date": True}
+    for answer in ((200, EVENT_STREAM, event(5)), (200, {}, json.dumps(there).encode())):
+        server.will_answer(200, here)
+        server.will_hang_up()
+        server.answers.append(answer)
+    async with AsyncCairn(server.url, retry=QUICK) as cairn:
+        for come in (cairn.conversations.follow("a", offset="now"), cairn.conversations.poll("a", offset="now")):
+            async with aclosing(come) as batches:
+                assert (await anext(batches)).offset == "0_5"
+    server.will_answer(200, here)
+    server.will_hang_up()
+    server.will_answer(200, there)
+    with Cairn(server.url, retry=QUICK) as other:
+        assert next(other.conversations.poll("a", offset="now")).offset == "0_5"
+    asked = [one.target.partition("&")[2] for one in server.asked]
+    polled = ["offset=now", "offset=0_4&live=long-poll", "offset=0_4&live=long-poll"]
+    assert asked == ["offset=now", "offset=0_4", "offset=0_4", *polled, *polled]
+
+
 async def chunks(*, until: int | None = None) -> AsyncIterator[bytes]:
     for at in range(0, until or len(BYTES), 100_000):
         yield BYTES[at : at + 100_000]
@@ -104,6 +126,33 @@ async def test_a_download_goes_on_behind_the_bytes_that_came(server: ScriptedSer
             await anext(other.attachments.download("p", "a", "c", start=5, end=9))
     ranges = [asked.headers.get("range") for asked in server.asked]
     assert ranges == [None, "bytes=1000-", "bytes=1000-"] * 2 + ["bytes=5-8"]
+
+
+async def test_a_download_is_of_the_same_bytes_from_start_to_end(server: ScriptedServer) -> None:
+    cut = (200, {"X-Cut": "1000", "ETag": '"one"'}, BYTES)
+    others = ((200, {"ETag": '"two"'}, BYTES), (206, {"ETag": '"two"'}, BYTES[1000:]))
+    for other in (*others, *others):
+        server.answers.extend((cut, other))
+    with Cairn(server.url, retry=QUICK) as cairn:
+        for _ in others:
+            with pytest.raises(AttachmentIntegrityError):
+                list(cairn.attachments.download("p", "a", "c"))
+        # Who ignores the range sends other bytes than were asked for.
+        server.answers.appendleft((200, {}, BYTES))
+        with pytest.raises(AttachmentIntegrityError):
+            list(cairn.attachments.download("p", "a", "c", start=5))
+        assert list(cairn.attachments.download("p", "a", "c", start=5, end=5)) == []
+        for start, end in ((-1, None), (5, 4)):
+            with pytest.raises(ValueError, match="start"):
+                next(cairn.attachments.download("p", "a", "c", start=start, end=end))
+    async with AsyncCairn(server.url, retry=QUICK) as other_client:
+        for _ in others:
+            with pytest.raises(AttachmentIntegrityError):
+                [piece async for piece in other_client.attachments.download("p", "a", "c")]
+        assert [piece async for piece in other_client.attachments.download("p", "a", "c", end=0)] == []
+    conditions = {asked.headers.get("if-range") for asked in server.asked if "range" in asked.headers}
+    assert conditions == {'"one"', None}
+    assert {asked.headers["accept-encoding"] for asked in server.asked} == {"identity"}
 
 
 def test_raw_bytes_do_not_go_into_a_batch() -> None:

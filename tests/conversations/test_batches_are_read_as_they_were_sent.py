@@ -162,6 +162,11 @@ async def test_a_checkpoint_is_kept_and_the_last_write_stays(client: httpx.Async
     assert problem(absent) == (412, "precondition_failed")
     bad = await client.put(call, params=at, content=text.replace(b"0000_", b"-"), headers=headers)
     assert problem(bad) == (400, "bad_offset")
+    # One that would come back as another, since no batch can have it.
+    beyond = await client.put(call, params=at, content=body % b"0_12345678901234567", headers=headers)
+    assert problem(beyond) == (400, "bad_offset")
+    highest = await client.put(call, params=at, content=body % offset(10**16 - 2).encode(), headers=headers)
+    assert highest.json()["offset"] == offset(10**16 - 2)
 
 
 @pytest.mark.parametrize("count", [MANY, MANY + 1, RECORDS_MAX, RECORDS_MAX + 1])

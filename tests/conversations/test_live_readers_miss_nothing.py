@@ -23,6 +23,7 @@ from tests.conversations.rows import Stream, created, offset
 from tests.http.toys import Process, process
 from tests.http.toys import Stream as Events
 from tests.payloads import problem
+from tests.statements import sent_by
 from tests.waiting import eventually
 
 Api = Callable[..., Any]
@@ -93,6 +94,19 @@ async def test_a_stream_gives_what_is_there_and_what_comes_and_goes_on_behind_an
             await one.readers(1)
             await stream.append(b'[{"n":3}]')
             assert await read(events) == event(stream, 3, [{"n": 3}])
+
+
+async def test_a_stream_from_now_on_tells_where_it_stands_before_there_is_an_event(api: Api) -> None:
+    async with api() as one:
+        stream = await created(one.client)
+        await stream.append(b'[{"n":0}]')
+        async with one.client.stream("GET", EVENTS, params={"path": PATH, "offset": "now"}) as answer:
+            ids = (line.removeprefix("id: ") async for line in answer.aiter_lines() if line.startswith("id: "))
+            async with asyncio.timeout(20):
+                here = await anext(ids)
+        await stream.append(b'[{"n":1}]')
+        async with following(one.client, here, offset="now") as events:
+            assert await read(events) == event(stream, 1, [{"n": 1}])
 
 
 async def test_readers_of_an_unknown_path_wait_for_its_conversation(api: Api) -> None:
@@ -185,6 +199,21 @@ async def test_a_reader_that_catches_up_is_given_a_page_at_a_time(api: Api) -> N
         async with following(one.client) as events:
             found = [(await events.event())[0] for _ in range(230)]
         assert found == [f"{offset(seq)}@{stream.claim['incarnation']}" for seq in range(230)]
+
+
+async def test_readers_of_one_place_share_what_is_read_for_them(api: Api) -> None:
+    async with api(database={"pool_min": 1, "pool_max": 1}, http={"live_look_seconds": 30}) as one:
+        stream = await created(one.client)
+        await stream.append(b'[{"n":0}]')
+        async with AsyncExitStack() as stack:
+            readers = [await stack.enter_async_context(following(one.client)) for _ in range(40)]
+            for events in readers:
+                assert await read(events) == event(stream, 0, [{"n": 0}])
+            async with sent_by(one.service) as statements:
+                await stream.append(b'[{"n":1}]')
+                for events in readers:
+                    assert await read(events) == event(stream, 1, [{"n": 1}])
+    assert len(statements) < len(readers) / 2
 
 
 async def test_a_long_poll_answers_at_once_where_there_is_something_and_else_waits(api: Api) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from app import main
 from app.embedded import Servers
-from app.http.live import Event
+from app.http.live import PIECE_BYTES, Event
 from tests.conftest import settings_for
 from tests.http import toys
 from tests.http.toys import Process, process, stream
@@ -52,8 +52,16 @@ async def api(clone: Callable[[], Awaitable[str]], monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_data_is_sent_as_it_is_a_line_for_each_line(data: bytes, sent: bytes) -> None:
-    assert Event(data, "7").text() == b"id: 7\n" + sent
-    assert Event(data, type="problem").text() == b"event: problem\n" + sent
+    assert b"".join(Event(data, "7").pieces()) == b"id: 7\n" + sent
+    assert b"".join(Event(data, type="problem").pieces()) == b"event: problem\n" + sent
+
+
+def test_a_large_event_is_sent_in_pieces() -> None:
+    data = b"x" * (PIECE_BYTES * 3 + 1)
+    pieces = list(Event(data, "7").pieces())
+    assert max(len(piece) for piece in pieces) == PIECE_BYTES
+    assert b"".join(pieces) == b"id: 7\ndata: " + data + b"\n\n"
+    assert list(Event(None, "7").pieces()) == [b"id: 7\n\n"]
 
 
 async def test_a_stream_gives_what_is_there_and_what_comes_and_is_resumed_by_its_last_id(api: Api) -> None:

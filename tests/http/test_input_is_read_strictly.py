@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -37,6 +38,18 @@ async def test_a_body_where_none_is_taken_is_refused_on_every_route(client: http
             method, filled(path) + query, content=b"<a/>", headers={"content-type": "text/xml"}
         )
         assert problem(other) == (415, "unsupported_media_type"), (method, path)
+
+
+async def test_a_coded_body_is_refused_with_the_coding_that_is_taken(client: httpx.AsyncClient) -> None:
+    body = b'{"path":"p","identity":{"agent_name":"a","instance_id":"i"}}'
+    headers = {"content-type": "application/json"}
+    query = f"path=p&id=a&conversation_id=c&mime_type=x/y&size=3&digest={hashlib.sha256(b'abc').hexdigest()}"
+    for target, content in (("/v1/conversations", body), (f"/v1/attachments?{query}", b"abc")):
+        coded = await client.put(target, content=content, headers={**headers, "content-encoding": "gzip"})
+        assert problem(coded) == (415, "unsupported_media_type")
+        assert coded.headers["accept-encoding"] == "identity"
+        plain = await client.put(target, content=content, headers={**headers, "content-encoding": "Identity"})
+        assert plain.status_code == 201
 
 
 async def test_an_empty_object_is_a_body_that_says_nothing(client: httpx.AsyncClient, make: Make) -> None:
