@@ -27,7 +27,12 @@ class DatabaseSettings(Group):
         None, description="The same database without a pooler between; migrations need it. Default: the URL above."
     )
     pool_min: int = Field(2, ge=0, le=1000, description="Connections kept open by each process.")
-    pool_max: int = Field(16, ge=1, le=1000, description="Connections that each process may open.")
+    pool_max: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="Connections that each process may open; more than PostgreSQL can keep busy cost time.",
+    )
     acquire_seconds: float = Field(5, gt=0, le=60, description="Longest wait for a free connection; then 503.")
     statement_seconds: float = Field(30, gt=0, le=3600, description="Longest time that one statement may run.")
     lock_seconds: float = Field(

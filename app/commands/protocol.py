@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
-from uuid import uuid4
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -92,7 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            request_id = f"req_{uuid4().hex}"
+            request_id = f"req_{os.urandom(16).hex()}"
             body = problem(refusal, "", request_id)
             headers = [
                 *self.server_state.default_headers,

@@ -39,13 +39,13 @@ class Connections:
             if not _gone(connection):
                 return connection
             await self._release(connection)
-        async with asyncio.timeout(self._acquire_seconds):
-            while True:
-                if self._out < self._pool.get_max_size() or self._closing:
-                    return await self._acquire()
-                handed = await self._wait()
-                if handed is not None:
-                    return handed
+        deadline = monotonic() + self._acquire_seconds
+        while True:
+            if self._out < self._pool.get_max_size() or self._closing:
+                return await self._acquire(deadline)
+            handed = await self._wait(deadline)
+            if handed is not None:
+                return handed
 
     async def give(self, connection: asyncpg.Connection, *, clean: bool) -> None:
         """Give a connection back; `clean` where its last use ended without an error and in no transaction."""
@@ -54,25 +54,30 @@ class Connections:
         else:
             await self._release(connection)
 
-    async def _acquire(self) -> asyncpg.Connection:
+    async def _acquire(self, deadline: float) -> asyncpg.Connection:
         self._out += 1
         try:
-            return await self._pool.acquire()
+            return await self._pool.acquire(timeout=max(0, deadline - monotonic()))
         except BaseException:
             self._out -= 1
             self._hand(None)
             raise
 
-    async def _wait(self) -> asyncpg.Connection | None:
-        turn: asyncio.Future[asyncpg.Connection | None] = asyncio.get_running_loop().create_future()
+    async def _wait(self, deadline: float) -> asyncpg.Connection | None:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[asyncpg.Connection | None] = loop.create_future()
         self._line.append(turn)
+        # A tenth of what a time-out around it costs, and this is waited for often.
+        late = loop.call_later(deadline - monotonic(), _give_up, turn)
         try:
             return await turn
         except asyncio.CancelledError:
             # What was handed over in that very moment is for the next.
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._hand(turn.result())
             raise
+        finally:
+            late.cancel()
 
     def _hand(self, connection: asyncpg.Connection | None) -> None:
         while self._line:
@@ -129,6 +134,11 @@ class Connections:
         finally:
             self._out -= 1
             self._hand(None)
+
+
+def _give_up(turn: asyncio.Future[asyncpg.Connection | None]) -> None:
+    if not turn.done():
+        turn.set_exception(TimeoutError())
 
 
 def _gone(connection: asyncpg.Connection) -> bool:

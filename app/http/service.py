@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Iterable
 from typing import Any
-from uuid import uuid4
 
 import structlog
 from fastapi import FastAPI
@@ -77,7 +77,7 @@ class Service(FastAPI):
         started = time.perf_counter()
         headers = Headers(scope=scope)
         given = headers.get("x-request-id")
-        request_id = given if given and _REQUEST_ID(given) else f"req_{uuid4().hex}"
+        request_id = given if given and _REQUEST_ID(given) else f"req_{os.urandom(16).hex()}"
         structlog.contextvars.bind_contextvars(request_id=request_id)
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
