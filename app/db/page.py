@@ -160,7 +160,8 @@ class Listing:
         return " AND ".join([within, *(self.filters[name] for name in sorted(given))])
 
     def _weight(self, include: frozenset[str]) -> str | None:
-        weighed = [f"COALESCE({sql}, 0)" for name, sql in self.weights.items() if name in include]
+        shown = include | (self.weights.keys() - self.shape.verbatim)
+        weighed = [f"COALESCE({sql}, 0)" for name, sql in self.weights.items() if name in shown]
         return f"{' + '.join(weighed)} AS bytes" if weighed else None
 
     @lru_cache(maxsize=4096)  # noqa: B019 - listings live as long as the process

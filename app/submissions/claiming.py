@@ -8,12 +8,23 @@ from typing import Any
 
 from app.bus.hints import Key
 from app.db.database import Answer, Reader, Writer
+from app.db.page import PAGE_BYTES_MAX
+from app.db.shape import stored_bytes
 from app.db.sql import Statement, load
 from app.submissions import store
 from app.submissions.watching import keys_of
 
 EMPTY = b'{"items":[]}'
 _ORDER = "s.priority DESC, s.sequence"
+_WEIGHED = ", s.priority, s.sequence, s.input"
+# One is claimed only as long as those before it have not too many bytes of input, for all of it is shown.
+_FITTING = f"""(
+    SELECT w.tenant_id, w.id FROM (
+      SELECT c.tenant_id, c.id, sum({stored_bytes("c.input")}) OVER (
+        ORDER BY c.priority DESC, c.sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+      FROM chosen AS c
+    ) AS w WHERE COALESCE(w.before, 0) < {PAGE_BYTES_MAX}
+  )"""
 
 
 def _items(json: str) -> str:
@@ -32,12 +43,15 @@ def _claim_next(limit: int, of_agent: bool) -> Statement:
         items_with_input=_items(store.FRAGMENTS["with_input"]),
         of_agent=" AND s.agent = :agent" if of_agent else "",
         limit=str(int(limit)),
+        weighed=_WEIGHED if limit > 1 else "",
+        fitting=_FITTING if limit > 1 else "chosen",
     )["claim_next"]
 
 
 async def claim_next(writer: Writer, tenant_id: str, given: dict[str, Any], *, last: bool) -> Answer | None:
     """Claim what is next, at most `limit` submissions, each with its input and a new attempt.
 
+    They are fewer where those before one have 16 MiB of inputs already; the first is given whatever its size.
     None where there is nothing, unless it is the `last` try: then none are the answer.
     """
     agent = given.get("agent")

@@ -31,7 +31,7 @@ async def claim_submission_joins(call: Call, submission_id: str, _query: Include
     """Claim what queues behind a running submission, to work on it together; each has its `input`.
 
     They are taken from the front of the session's queue, 1,000 at most, up to the first that is not ready, not due,
-    asked to stop, or another agent's.
+    asked to stop, or another agent's, and no more once those before have 16 MiB of inputs.
     """
     return await joins.claim(
         await owner(call, submission_id, body),

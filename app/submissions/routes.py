@@ -79,9 +79,10 @@ async def admit_submission(call: Call, _query: IncludeQuery, body: NewSubmission
 async def claim_next_submissions(call: Call, _query: IncludeQuery, body: ClaimNext) -> Answer:
     """Claim what is next: heads of sessions that are ready and due, by priority and then by sequence.
 
-    Each runs under a new attempt, made by the service; no two are of one session. Where there is nothing it waits up
-    to `wait_seconds` for something, and then answers no items. A claim whose answer is lost runs until its lease
-    lapses: send an Idempotency-Key, and the repeat answers the same items.
+    Each runs under a new attempt, made by the service; no two are of one session. They are fewer than `limit` where
+    those before one have 16 MiB of inputs already. Where there is nothing it waits up to `wait_seconds` for
+    something, and then answers no items. A claim whose answer is lost runs until its lease lapses: send an
+    Idempotency-Key, and the repeat answers the same items.
     """
     given = body.given()
     found = await call.ground.live.first(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ from app.db.digest import digest_of
 from app.db.ids import new_id
 from app.db.page import Sort
 from app.db.race import decided
-from app.db.shape import Shape, computed, instant, verbatim
+from app.db.shape import Shape, computed, instant, stored_bytes, verbatim
 from app.db.sql import Statement, load
 from app.errors import AppError, invalid
 from app.submissions.errors import NotSettled, SubmissionConflict, SubmissionNotFound
@@ -63,10 +64,12 @@ SUBMISSION = Shape(
     # Last, so that an answer that was kept without it is completed to the same text.
     verbatim("input"),
 )
+# What a lease was over long ago is reckoned back from now, and the database's instants begin in 4713 BC.
+LAPSED_MAX = timedelta(days=365_000)
 INPUT = frozenset({"input"})
 BY_SEQUENCE = {"sequence": Sort("{t}.sequence", "bigint")}
 # One input may be as large as a body.
-INPUT_WEIGHT = {"input": "octet_length(t.input::text)"}
+INPUT_WEIGHT = {"input": stored_bytes("t.input")}
 
 # The lease as the caller is told it, and when it lapses by this database's clock; for `lease_of`.
 LEASE_EXPIRES_AT = (
@@ -113,6 +116,8 @@ def lease_of(given: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
         raise invalid("/lease_seconds", "is required, or lease_expires_at with client_time")
     if expires_at is not None and client_time is None:
         raise invalid("/client_time", "is required with lease_expires_at")
+    if expires_at is not None and client_time - expires_at > LAPSED_MAX:
+        raise invalid("/lease_expires_at", "must be at most 1,000 years before client_time")
     return {"lease_seconds": seconds, "lease_expires_at": expires_at, "client_time": client_time}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.db.database import Answer, Writer
 from app.db.page import Listing
 from app.db.race import decided
-from app.db.shape import Column, Shape, items, plain
+from app.db.shape import Column, Shape, items, plain, stored_bytes
 from app.db.sql import load
 from app.errors import AppError, invalid
 from app.submissions.errors import AlreadyTerminalizing, NotTerminalizing, SettlementConflict
@@ -48,6 +48,7 @@ SETTLEMENTS = Listing(
     Shape(*_OBLIGATION, plain("record", "settlement_record")),
     sorts=BY_SEQUENCE,
     default=("sequence", "asc"),
+    weights={"record": stored_bytes("t.settlement_record")},
 )
 LARGE_BYTES = 1024 * 1024
 

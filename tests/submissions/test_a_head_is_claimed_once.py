@@ -117,6 +117,7 @@ async def test_with_its_own_time_a_caller_is_told_the_lease_by_its_own_clock(
     [
         ({"client_time": "2026-01-01T00:00:00Z"}, "/lease_seconds"),
         ({"lease_expires_at": "2026-01-01T00:00:00Z"}, "/client_time"),
+        ({"lease_expires_at": "1970-01-01T00:00:00Z", "client_time": "9000-01-01T00:00:00Z"}, "/lease_expires_at"),
         (
             {"lease_seconds": 1, "lease_expires_at": "2026-01-01T00:00:00Z", "client_time": "2026-01-01T00:00:00Z"},
             "/lease_expires_at",
