@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import secrets
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import asyncpg
 import uvloop
 
 from app.db.database import set_codecs
-from benchmarks.request import CLIENT, UNIQUE
+from benchmarks.request import CAPTURED, CLIENT, ROUND, UNIQUE
 
 # By default the driver prepares a long statement again each time; the service has it keep them, so the limit does too.
 AS_IN_THE_SERVICE: dict[str, Any] = {
@@ -32,9 +33,15 @@ AS_IN_THE_SERVICE: dict[str, Any] = {
 }
 
 
+_NAMED = re.compile(rb'"([a-z_]+)":"([^"]*)"')
+
+
 @dataclass(frozen=True)
 class Query:
-    """A statement as the driver gets it; marks in its arguments are replaced for each run."""
+    """A statement as the driver gets it; marks in its arguments are replaced for each run.
+
+    An argument that is the mark of a round becomes the round's number; what answers name is captured for later ones.
+    """
 
     text: str
     arguments: tuple[Any, ...] = ()
@@ -61,17 +68,26 @@ def load(url: str, queries: Sequence[Query], clients: int, seconds: int) -> floa
 
 
 class _Arguments:
-    """The arguments of one query for one client, with only those rebuilt that hold the unique mark."""
+    """The arguments of one query for one client, with only those rebuilt that a mark moves."""
 
     def __init__(self, query: Query, client: str) -> None:
         self.fixed = [replaced(value, CLIENT, client) for value in query.arguments]
-        self.moving = [place for place, value in enumerate(self.fixed) if replaced(value, UNIQUE, "") != value]
+        marks = (UNIQUE, ROUND, *CAPTURED)
+        self.moving = [
+            place for place, value in enumerate(self.fixed) if any(replaced(value, mark, "") != value for mark in marks)
+        ]
 
-    def of(self, unique: str) -> list[Any]:
+    def of(self, unique: str, number: int, captured: Mapping[str, str]) -> list[Any]:
         """The arguments of one run."""
         values = list(self.fixed)
         for place in self.moving:
-            values[place] = replaced(values[place], UNIQUE, unique)
+            value = values[place]
+            if value == ROUND:
+                values[place] = number
+                continue
+            for mark, by in ((UNIQUE, unique), *captured.items()):
+                value = replaced(value, mark, by)
+            values[place] = value
         return values
 
 
@@ -82,6 +98,18 @@ def replaced(value: Any, mark: str, by: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(replaced(item, mark, by) for item in value)
     return value
+
+
+def captured_from(body: bytes) -> dict[str, str]:
+    """What an answer names, under the marks that stand for it. Raises `LookupError` where it names nothing."""
+    found = {name.encode(): mark for mark in CAPTURED for name in [mark.strip("<>")]}
+    captured: dict[str, str] = {}
+    for name, value in _NAMED.findall(body):
+        if name in found:
+            captured.setdefault(found[name], value.decode())
+    if not captured:
+        raise LookupError("The answer names nothing to go on with: is the queue empty?")
+    return captured
 
 
 async def _rate(work: Work, clients: int, seconds: int) -> float:
@@ -96,12 +124,16 @@ async def _rate(work: Work, clients: int, seconds: int) -> float:
         nonlocal done
         name = f"{place:02d}"
         plan = [(query.text, _Arguments(query, name)) for query in work.queries]
+        captures = any(mark in repr(query.arguments) for query in work.queries for mark in CAPTURED)
+        captured: dict[str, str] = {}
         for number in range(most):
             if time.perf_counter() >= deadline:
                 return
             unique = f"{prefix}{name}{number + (most != 1):06d}"
             for text, arguments in plan:
-                await connection.fetch(text, *arguments.of(unique))
+                rows = await connection.fetch(text, *arguments.of(unique, number + (most == sys.maxsize), captured))
+                if captures:
+                    captured |= captured_from(rows[0]["body"])
             done += 1
 
     deadline = time.perf_counter() + 60

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import asyncpg
 import httpx
 
 from app.main import create_app
 from app.settings import Settings
-from benchmarks.limit import Query, replaced
-from benchmarks.request import UNIQUE, Request
+from benchmarks.limit import Query, captured_from, replaced
+from benchmarks.request import CAPTURED, UNIQUE, Request
 
 
 async def recorded(settings: Settings, bearer: str, requests: Sequence[Request]) -> tuple[list[list[Query]], bytes]:
@@ -39,20 +40,34 @@ async def recorded(settings: Settings, bearer: str, requests: Sequence[Request])
             # everything is new, as it is under load.
             for mark in (secrets.token_hex(7), secrets.token_hex(7)):
                 sent.clear()
+                by = {UNIQUE: mark}
                 for request in requests:
                     seen.clear()
-                    body = await _body(client, request, mark)
-                    sent.append([Query(query.text, replaced(query.arguments, mark, UNIQUE)) for query in seen])
+                    body = await _body(client, request, by)
+                    sent.append([Query(query.text, _marked(query.arguments, by)) for query in seen])
+                    if any(mark in repr(requests) for mark in CAPTURED):
+                        by |= captured_from(body)
     return sent, body
 
 
-async def _body(client: httpx.AsyncClient, request: Request, mark: str) -> bytes:
-    headers = {name: value.replace(UNIQUE, mark) for name, value in request.headers.items()}
+async def _body(client: httpx.AsyncClient, request: Request, by: Mapping[str, str]) -> bytes:
+    def filled(text: str) -> str:
+        for mark, value in by.items():
+            text = text.replace(mark, value)
+        return text
+
+    headers = {name: filled(value) for name, value in request.headers.items()}
     answer = await client.request(
         request.method,
-        request.path.replace(UNIQUE, mark),
-        content=request.body.replace(UNIQUE, mark) or None,
+        filled(request.path),
+        content=filled(request.body) or None,
         headers={**headers, "Content-Type": "application/json"},
     )
     assert answer.is_success, answer.text
     return answer.content
+
+
+def _marked(arguments: tuple[Any, ...], by: Mapping[str, str]) -> tuple[Any, ...]:
+    for mark, value in by.items():
+        arguments = replaced(arguments, value, mark)
+    return arguments

@@ -1,7 +1,8 @@
 """A request as every side of a comparison sends it: the load generator, and the recording of its statements.
 
-Two marks stand for what differs between requests: `@@` is a text that no other request has, `~~` the number of the
-client. Both have a fixed width, so a request is cut once and never measured again.
+Marks stand for what differs between requests: `@@` is a text that no other round of requests has, `~~` the number of
+the client, `##` (once, in a body) the number of the round, padded with spaces, and `<<id>>` what the answer before had
+as its first `id`. All have a fixed width, so a request is cut once and never measured again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 UNIQUE, CLIENT = "@@", "~~"
-UNIQUE_WIDTH, CLIENT_WIDTH = 14, 2
+ROUND = "##"
+UNIQUE_WIDTH, CLIENT_WIDTH, ROUND_WIDTH = 14, 2, 8
+# The ids that the scenarios give, and those that the service makes of an attempt: `att_` and 32 digits.
+CAPTURED = {"<<id>>": 12, "<<attempt_id>>": 36}
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,6 @@ class Request:
         return "\r\n".join(lines) + "\r\n\r\n" + self.body
 
     def _length(self) -> int:
-        unique, client = self.body.count(UNIQUE), self.body.count(CLIENT)
-        plain = len(self.body.encode()) - unique * len(UNIQUE) - client * len(CLIENT)
-        return plain + unique * UNIQUE_WIDTH + client * CLIENT_WIDTH
+        widths = {UNIQUE: UNIQUE_WIDTH, CLIENT: CLIENT_WIDTH, ROUND: ROUND_WIDTH, **CAPTURED}
+        more = sum(self.body.count(mark) * (width - len(mark)) for mark, width in widths.items())
+        return len(self.body.encode()) + more

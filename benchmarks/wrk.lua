@@ -1,7 +1,9 @@
 -- Sends the requests of a file in turn, each with a text of its own. One thread drives one connection, so the
--- requests of a client follow one another. Arguments: the file, and a prefix of six characters for this run.
+-- requests of a client follow one another; `<<name>>` takes what the
+-- answer before had under that name, and `##` counts from 0. Arguments: the file, and a prefix of six characters for this run.
 local mark = "\1"
 local clients = 0
+captured = {}
 
 function setup(thread)
   thread:set("client", clients)
@@ -16,10 +18,13 @@ function init(arguments)
   requests, turn, number = {}, 0, 0
   for wire in (text .. mark):gmatch("(.-)" .. mark) do
     local parts = {}
+    captures = captures or wire:find("<<", 1, true) ~= nil
     wire = wire:gsub("~~", string.format("%02d", client)) .. "@@"
     for part in wire:gmatch("(.-)@@") do parts[#parts + 1] = part end
     requests[#requests + 1] = parts
   end
+  -- Only then: looking into each answer costs the generator time.
+  if captures then response = capture end
   -- wrk asks the first client once only to check what it gives; that call takes the last turn.
   if client == 0 then turn = #requests - 1 end
 end
@@ -27,7 +32,17 @@ end
 function request()
   turn = turn % #requests + 1
   if turn == 1 then number = number + 1 end
-  return table.concat(requests[turn], prefix .. string.format("%06d", number))
+  local wire = table.concat(requests[turn], prefix .. string.format("%06d", number))
+  wire = wire:gsub("##", string.format("%8d", number - 1), 1)
+  if not captures then return wire end
+  return (wire:gsub("<<([a-z_]+)>>", captured))
+end
+
+-- What an answer names, as far as it names it, for the requests after it.
+function capture(_, _, body)
+  for _, name in ipairs({"id", "attempt_id"}) do
+    captured[name] = body:match('"' .. name .. '":"([^"]*)"') or captured[name]
+  end
 end
 
 function done(summary, latency, _)
