@@ -104,9 +104,12 @@ def standing(folder: Path = FOLDER, rows: int = 1_000_000, sampled: str | None =
 
 
 def service_process(
-    database_url: str, admin_key: str, sampled: str | None = None
+    database_url: str, admin_key: str, sampled: str | None = None, **more: str
 ) -> contextlib.AbstractContextManager[Server]:
-    """`cairn serve`, as in production: one process, uvloop, httptools, keys on, background jobs running."""
+    """`cairn serve`, as in production: one process, uvloop, httptools, keys on, background jobs running.
+
+    `more` are settings of the environment.
+    """
     port = free_port()
     program = ["-m", "app.cli"] if sampled is None else ["-m", "benchmarks.sampled", sampled]
     command = [*program, "serve", "--host", HOST, "--port", str(port)]
@@ -114,6 +117,7 @@ def service_process(
         "CAIRN_DATABASE__URL": database_url,
         "CAIRN_AUTH__ADMIN_KEY": admin_key,
         "CAIRN_LOG__LEVEL": "WARNING",
+        **more,
     }
     return serving(command, port, environment)
 

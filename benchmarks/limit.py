@@ -22,7 +22,7 @@ import asyncpg
 import uvloop
 
 from app.db.database import set_codecs
-from benchmarks.request import CAPTURED, CLIENT, ROUND, UNIQUE
+from benchmarks.request import CAPTURED, CLIENT, ROUND, ROUND_FIRST, UNIQUE
 
 # By default the driver prepares a long statement again each time; the service has it keep them, so the limit does too.
 AS_IN_THE_SERVICE: dict[str, Any] = {
@@ -62,7 +62,7 @@ def load(url: str, queries: Sequence[Query], clients: int, seconds: int) -> floa
         file.flush()
         ended = subprocess.run(
             [sys.executable, "-m", "benchmarks.limit", file.name, str(clients), str(seconds)],
-            capture_output=True, text=True, check=True, timeout=seconds + 120,
+            stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + 120,
         )  # fmt: skip
     return float(ended.stdout)
 
@@ -83,7 +83,7 @@ class _Arguments:
         for place in self.moving:
             value = values[place]
             if value == ROUND:
-                values[place] = number
+                values[place] = ROUND_FIRST + number
                 continue
             for mark, by in ((UNIQUE, unique), *captured.items()):
                 value = replaced(value, mark, by)

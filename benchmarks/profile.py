@@ -11,19 +11,23 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.generator import LoadError, load
-from benchmarks.ground import standing
+from benchmarks.ground import Ground, standing
 from benchmarks.request import Request
-from benchmarks.scenarios import invocation, message_hundred, message_one
+from benchmarks.scenarios import append, invocation, message_hundred, message_one, queue
 
-REQUESTS: dict[str, list[Request]] = {
-    "message-one": [message_one.MESSAGE],
-    "message-one-key": [message_one.MESSAGE.with_key("one")],
-    "message-hundred": [message_hundred.MESSAGES],
-    "invocation": [invocation.START, invocation.END],
+# The requests of a load, made anew for each: some begin with rows of their own.
+REQUESTS: dict[str, Callable[[Ground], list[Request]]] = {
+    "message-one": lambda _ground: [message_one.MESSAGE],
+    "message-one-key": lambda _ground: [message_one.MESSAGE.with_key("one")],
+    "message-hundred": lambda _ground: [message_hundred.MESSAGES],
+    "invocation": lambda _ground: [invocation.START, invocation.END],
+    "append": append.fresh,
+    "append-key": lambda ground: append.fresh(ground, "append"),
+    "queue": queue.filled,
 }
 # The first that fits the innermost frame that fits any.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -74,12 +78,13 @@ def main() -> int:
     return 0
 
 
-def _profile(requests: Sequence[Request], clients: int, seconds: int, functions: int) -> list[str]:
+def _profile(requests: Callable[[Ground], list[Request]], clients: int, seconds: int, functions: int) -> list[str]:
     with tempfile.NamedTemporaryFile(suffix=".samples") as file:
         with standing(rows=0, sampled=file.name) as ground:
-            load(ground.server.url, requests, ground.key, clients, 1)
+            load(ground.server.url, requests(ground), ground.key, clients, 1)
+            measured = requests(ground)
             before = ground.cpu_seconds()
-            made = load(ground.server.url, requests, ground.key, clients, seconds)
+            made = load(ground.server.url, measured, ground.key, clients, seconds)
             spent = {name: value - before[name] for name, value in ground.cpu_seconds().items()}
         samples = json.loads(Path(file.name).read_text())
     spent["load generator"] = made.core_share * seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,6 +45,8 @@ async def recorded(settings: Settings, bearer: str, requests: Sequence[Request])
                 for request in requests:
                     seen.clear()
                     body = await _body(client, request, by)
+                    # The driver tells of a statement in the next turn of the loop.
+                    await asyncio.sleep(0)
                     sent.append([Query(query.text, _marked(query.arguments, by)) for query in seen])
                     if any(mark in repr(requests) for mark in CAPTURED):
                         by |= captured_from(body)

@@ -1,8 +1,8 @@
 """A request as every side of a comparison sends it: the load generator, and the recording of its statements.
 
 Marks stand for what differs between requests: `@@` is a text that no other round of requests has, `~~` the number of
-the client, `##` (once, in a body) the number of the round, padded with spaces, and `<<id>>` what the answer before had
-as its first `id`. All have a fixed width, so a request is cut once and never measured again.
+the client, `##` (once, in a body) the number of the round, from ten million on, and `<<id>>` what the answer before
+had as its first `id`. All have a fixed width, so a request is cut once and never measured again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 UNIQUE, CLIENT = "@@", "~~"
-ROUND = "##"
+ROUND, ROUND_FIRST = "##", 10_000_001
 UNIQUE_WIDTH, CLIENT_WIDTH, ROUND_WIDTH = 14, 2, 8
 # The ids that the scenarios give, and those that the service makes of an attempt: `att_` and 32 digits.
 CAPTURED = {"<<id>>": 12, "<<attempt_id>>": 36}

@@ -1,9 +1,10 @@
 -- Sends the requests of a file in turn, each with a text of its own. One thread drives one connection, so the
 -- requests of a client follow one another; `<<name>>` takes what the
--- answer before had under that name, and `##` counts from 0. Arguments: the file, and a prefix of six characters for this run.
+-- answer before had under that name, and `##` counts from 10000001. Arguments: the file, and a prefix of six characters for this run.
 local mark = "\1"
 local clients = 0
-captured = {}
+-- As wide as what takes their place; wrk looks at a request before it sends the first.
+captured = {id = string.rep("-", 12), attempt_id = string.rep("-", 36)}
 
 function setup(thread)
   thread:set("client", clients)
@@ -26,14 +27,14 @@ function init(arguments)
   -- Only then: looking into each answer costs the generator time.
   if captures then response = capture end
   -- wrk asks the first client once only to check what it gives; that call takes the last turn.
-  if client == 0 then turn = #requests - 1 end
+  if client == 0 then turn, number = #requests - 1, #requests == 1 and -1 or 0 end
 end
 
 function request()
   turn = turn % #requests + 1
   if turn == 1 then number = number + 1 end
   local wire = table.concat(requests[turn], prefix .. string.format("%06d", number))
-  wire = wire:gsub("##", string.format("%8d", number - 1), 1)
+  wire = wire:gsub("##", string.format("%d", 10000000 + number), 1)
   if not captures then return wire end
   return (wire:gsub("<<([a-z_]+)>>", captured))
 end

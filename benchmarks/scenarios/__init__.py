@@ -8,6 +8,7 @@ from benchmarks.ground import Ground
 from benchmarks.rounds import Comparison
 from benchmarks.scenarios import (
     ancestors,
+    append,
     ceiling,
     invocation,
     list_pages,
@@ -15,6 +16,7 @@ from benchmarks.scenarios import (
     message_one,
     overview,
     partitioning,
+    queue,
     trace,
 )
 
@@ -29,6 +31,8 @@ SCENARIOS: dict[str, Scenario] = {
     "list-pages": list_pages.comparisons,
     "ancestors": ancestors.comparisons,
     "overview": overview.comparisons,
+    "queue": queue.comparisons,
+    "append": append.comparisons,
     "partitioning": partitioning.comparisons,
 }
 # It prepared a decision; what it measures is not the service.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from app.db.ids import new_id
 from benchmarks import report
-from benchmarks.limit import Query
-from benchmarks.request import Request
+from benchmarks.limit import Query, captured_from
+from benchmarks.request import ROUND_FIRST, Request
 from benchmarks.rounds import Bound, Comparison, Load, Pace, Ratio, compare
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,22 @@ def test_a_request_states_the_length_that_it_has_once_its_marks_are_replaced() -
     assert "Idempotency-Key: a-xxxxxxxxxxxxxx" in head
 
 
+def test_a_request_has_room_for_its_round_and_for_what_an_answer_names() -> None:
+    wire = Request("POST", "/<<id>>", '{"attempt_id":"<<attempt_id>>","sequence":##}').wire("h", "k")
+    sent = wire.replace("<<attempt_id>>", new_id("att")).replace("##", str(ROUND_FIRST))
+    head, _, body = sent.partition("\r\n\r\n")
+    assert f"Content-Length: {len(body)}" in head
+
+
+def test_what_an_answer_names_is_captured_and_an_empty_one_is_said() -> None:
+    assert captured_from(b'{"items":[{"id":"a","attempt_id":"b"},{"id":"c"}]}') == {
+        "<<id>>": "a",
+        "<<attempt_id>>": "b",
+    }
+    with pytest.raises(LookupError):
+        captured_from(b'{"items":[]}')
+
+
 def test_the_work_of_the_driver_survives_its_way_to_another_process() -> None:
     query = Query("SELECT $1", ("@@", ["~~"], b"bytes"))
     assert pickle.loads(pickle.dumps(query)) == query
@@ -51,13 +68,15 @@ def test_the_work_of_the_driver_survives_its_way_to_another_process() -> None:
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="the load generator wrk is not installed")
 @pytest.mark.timeout(300)
 def test_a_quick_run_writes_a_report_of_ratios(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks", "--quick", "--scenario", "invocation", "--report", str(tmp_path)]
+    chosen = [word for name in ("invocation", "queue", "append") for word in ("--scenario", name)]
+    command = [sys.executable, "-m", "benchmarks", "--quick", *chosen, "--report", str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert ended.returncode == 0, ended.stderr
     (found,) = json.loads((tmp_path / "report.json").read_text())
     assert {ratio["limit"] for ratio in found["ratios"]} == {"raw asyncpg", "bare framework"}
     assert all(ratio["median"] > 0 for ratio in found["ratios"])
     assert {fact["statements for each request"] for fact in found["facts"].values()} == {1}
+    assert {ratio["scenario"] for ratio in found["ratios"]} == {"invocation", "queue", "append"}
     assert (tmp_path / "report.svg").read_text().startswith("<svg")
     assert "start and end an invocation" in (tmp_path / "report.md").read_text()
 
