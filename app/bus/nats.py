@@ -17,6 +17,7 @@ from app.errors import Unavailable
 
 CONNECT_SECONDS = 1
 OPEN_SECONDS = 3
+AGAIN_SECONDS = 0.05
 # An idle connection is asked this often whether it still stands, and may be silent for so long.
 PROBE_SECONDS = 2.0
 SILENCE_SECONDS = 2.0
@@ -56,6 +57,9 @@ class NatsHints:
                     self._url,
                     connect_timeout=CONNECT_SECONDS,
                     allow_reconnect=False,
+                    # Twice at most: the library would try a server that refuses for as long as it is let.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=AGAIN_SECONDS,
                     no_echo=True,
                     error_cb=_ignore,
                     closed_cb=self._closed,

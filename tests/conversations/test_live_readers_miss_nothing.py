@@ -9,7 +9,7 @@ import signal
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from app.embedded import Servers, start_servers
 from tests.api_process import ApiProcess, serving
 from tests.conftest import ADMIN_KEY, settings_for
-from tests.conversations.rows import Stream, created, offset
+from tests.conversations.streams import Stream, created, offset
 from tests.http.toys import Process, process
 from tests.http.toys import Stream as Events
 from tests.payloads import problem
@@ -292,7 +292,11 @@ async def two_processes(
 ) -> AsyncIterator[tuple[ApiProcess, ApiProcess, httpx.AsyncClient, httpx.AsyncClient]]:
     """Two API processes on one database, and a client of each."""
     url = await clone()
-    with serving(url, **settings) as one, serving(url, **settings) as two:
+    with ExitStack() as processes:
+        # Each takes seconds to start: both at once.
+        one, two = await asyncio.gather(
+            *(asyncio.to_thread(processes.enter_context, serving(url, **settings)) for _ in range(2))
+        )
         async with of(one) as first, of(two) as second:
             assert (await first.put("/v1/tenants/acme", json={})).status_code == 201
             for client in (first, second):

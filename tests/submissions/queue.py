@@ -51,11 +51,16 @@ async def settle(service: Service, client: httpx.AsyncClient, submission_id: str
 
 
 async def pass_time(service: Service, client: httpx.AsyncClient, *names: str) -> None:
-    """Let instants of the tenant's submissions be in the past: columns such as `lease_lapses_at`."""
+    """Let instants of the tenant's submissions be in the past: columns such as `lease_lapses_at`.
+
+    What somebody changes at the moment is passed over: who waited for it would hold what others lock in their order.
+    """
     for name in names:
         await rows(
             service,
-            f"UPDATE submissions SET {name} = {name} - interval '1 day' WHERE tenant_id = :tenant_id",
+            "WITH free AS MATERIALIZED (SELECT id FROM submissions WHERE tenant_id = :tenant_id FOR UPDATE SKIP LOCKED)"
+            f" UPDATE submissions AS s SET {name} = s.{name} - interval '1 day' FROM free"
+            " WHERE s.tenant_id = :tenant_id AND s.id = free.id",
             tenant_id=tenant(client),
         )
 
