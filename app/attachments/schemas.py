@@ -5,26 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, Field
 
-from app.conversations.schemas import Path
-from app.http.fields import Count, Query
+from app.http.fields import ID_BYTES_MAX, Count, Name, Query, within
 from app.http.paging import ListQuery, PageOf
 
-ID_BYTES_MAX, NAME_BYTES_MAX = 255, 2048
-
-
-def _within(bytes_max: int) -> AfterValidator:
-    def checked(value: str) -> str:
-        if len(value.encode()) > bytes_max:
-            raise ValueError(f"must be at most {bytes_max} bytes of UTF-8")
-        return value
-
-    return AfterValidator(checked)
-
+FILE_NAME_BYTES_MAX = 2048
 
 # In a query any text is an id: no word is a route beside it.
-Identifier = Annotated[str, Field(min_length=1, max_length=ID_BYTES_MAX), _within(ID_BYTES_MAX)]
+Identifier = Annotated[str, Field(min_length=1, max_length=ID_BYTES_MAX), within(ID_BYTES_MAX)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 PATH = Field(description="The path of the conversation's stream.", examples=["agents/echo/i1"])
 
@@ -32,7 +21,7 @@ PATH = Field(description="The path of the conversation's stream.", examples=["ag
 class AttachmentQuery(Query):
     """Which attachment."""
 
-    path: Path = PATH
+    path: Name = PATH
     id: Identifier = Field(examples=["att_img_1"])
     conversation_id: Identifier = Field(examples=["conv_1"])
 
@@ -46,7 +35,7 @@ class NewAttachment(AttachmentQuery):
         description="SHA-256 of the bytes, in lowercase hexadecimal digits.",
         examples=["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"],
     )
-    filename: Annotated[str, Field(max_length=NAME_BYTES_MAX), _within(NAME_BYTES_MAX)] | None = Field(
+    filename: Annotated[str, Field(max_length=FILE_NAME_BYTES_MAX), within(FILE_NAME_BYTES_MAX)] | None = Field(
         None, description="What a download is called; not compared.", examples=["hello.txt"]
     )
 
@@ -54,13 +43,13 @@ class NewAttachment(AttachmentQuery):
 class PathQuery(Query):
     """Which path."""
 
-    path: Path = PATH
+    path: Name = PATH
 
 
 class AttachmentList(ListQuery):
     """Filters of the list of attachments."""
 
-    path: Path | None = None
+    path: Name | None = None
     conversation_id: str | None = None
     digest: str | None = None
     sort: Literal["created_at"] | None = None

@@ -5,25 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from app.conversations.records import Records
-from app.http.fields import Body, Count, Id, Query, Verbatim
+from app.http.fields import Body, Count, Id, Name, Query, Verbatim
 from app.http.paging import ListQuery, PageOf
 
-PATH_BYTES_MAX = 1024
 WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX = 30, 60
 READ_LIMIT_DEFAULT, READ_LIMIT_MAX = 100, 1000
 
-
-def _path(value: str) -> str:
-    if len(value) * 4 > PATH_BYTES_MAX and len(value.encode()) > PATH_BYTES_MAX:
-        raise ValueError(f"must be at most {PATH_BYTES_MAX} bytes of UTF-8")
-    return value
-
-
-# Not an id: nothing is a reserved word where it never stands in a path.
-Path = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX, pattern=r"^[^\x00]+$"), AfterValidator(_path)]
 # What does not fit the pattern is refused as `bad_offset`, not by the model.
 Offset = Annotated[
     str,
@@ -38,22 +28,22 @@ ReadLimit = Annotated[int, Field(ge=1, le=READ_LIMIT_MAX)]
 class Identity(Body):
     """Whose conversation it is."""
 
-    agent_name: Path = Field(examples=["echo"])
-    instance_id: Path = Field(examples=["i1"])
+    agent_name: Name = Field(examples=["echo"])
+    instance_id: Name = Field(examples=["i1"])
 
 
 class NewConversation(Body):
     """A conversation to create under a path."""
 
-    path: Path = Field(examples=["agents/echo/i1"])
+    path: Name = Field(examples=["agents/echo/i1"])
     identity: Identity
 
 
 class Acquisition(Body):
     """A producer that takes the conversation over."""
 
-    path: Path = Field(examples=["agents/echo/i1"])
-    producer_id: Path = Field(examples=["p1"])
+    path: Name = Field(examples=["agents/echo/i1"])
+    producer_id: Name = Field(examples=["p1"])
 
 
 class Attempt(Body):
@@ -66,10 +56,10 @@ class Attempt(Body):
 class Append(Body):
     """A batch of records to append: all of them under one offset, or none."""
 
-    path: Path = Field(examples=["agents/echo/i1"])
-    producer_id: Path = Field(examples=["p1"])
+    path: Name = Field(examples=["agents/echo/i1"])
+    producer_id: Name = Field(examples=["p1"])
     producer_epoch: Count = Field(examples=[3])
-    incarnation: Path = Field(examples=["inc_019b1e2f3a4b7c5d8e9f0a1b2c3d4e5f"])
+    incarnation: Name = Field(examples=["inc_019b1e2f3a4b7c5d8e9f0a1b2c3d4e5f"])
     producer_sequence: Count = Field(examples=[7])
     submission: Attempt | None = None
     records: Records = Field(examples=[[{"v": 1, "id": "r1", "type": "user_message"}]])
@@ -79,7 +69,7 @@ class NewCheckpoint(Body):
     """The folded state of a conversation up to an offset."""
 
     offset: Offset
-    incarnation: Path = Field(examples=["inc_019b1e2f3a4b7c5d8e9f0a1b2c3d4e5f"])
+    incarnation: Name = Field(examples=["inc_019b1e2f3a4b7c5d8e9f0a1b2c3d4e5f"])
     format_version: Count = Field(examples=[1])
     data: Verbatim = Field(examples=["{}"])
 
@@ -87,7 +77,7 @@ class NewCheckpoint(Body):
 class PathQuery(Query):
     """Which conversation."""
 
-    path: Path = Field(examples=["agents/echo/i1"])
+    path: Name = Field(examples=["agents/echo/i1"])
 
 
 class ReadQuery(PathQuery):

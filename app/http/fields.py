@@ -22,11 +22,24 @@ from pydantic import (
 
 from app.http.verbatim import JsonObject, JsonValue, Verbatim
 
-__all__ = ["Body", "Count", "Id", "Instant", "JsonObject", "JsonValue", "Money", "Query", "Score", "Text", "Verbatim"]
+__all__ = [
+    "Body",
+    "Count",
+    "Id",
+    "Instant",
+    "JsonObject",
+    "JsonValue",
+    "Money",
+    "Name",
+    "Query",
+    "Score",
+    "Text",
+    "Verbatim",
+]
 
 # What holds no body within it; the hot routes have many such members in each call.
 _SIMPLE = frozenset({str, int, float, bool, type(None), Verbatim})
-ID_BYTES_MAX = 255
+ID_BYTES_MAX, NAME_BYTES_MAX = 255, 1024
 # Words that are routes beside an id, and what a path cannot carry.
 RESERVED_IDS = frozenset(
     {
@@ -100,6 +113,17 @@ def _id(value: str) -> str:
     return value
 
 
+def within(bytes_max: int) -> AfterValidator:
+    """Marks a text that may have so many bytes of UTF-8."""
+
+    def checked(value: str) -> str:
+        if len(value) * 4 > bytes_max and len(value.encode()) > bytes_max:
+            raise ValueError(f"must be at most {bytes_max} bytes of UTF-8")
+        return value
+
+    return AfterValidator(checked)
+
+
 def _instant(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value
@@ -166,6 +190,8 @@ INSTANT_SCHEMA = {
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Id = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$"), AfterValidator(_id)]
+# No id, because it never stands in a URL's path: a session's key, an agent, the path of a stream. No word is reserved.
+Name = Annotated[str, Field(min_length=1, max_length=NAME_BYTES_MAX, pattern=r"^[^\x00]+$"), within(NAME_BYTES_MAX)]
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT_SCHEMA)]
 Money = Annotated[
     Decimal,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from app.http.fields import Body, Id, Instant, Text, Verbatim
+from app.http.fields import Body, Id, Instant, Name, Verbatim
 from app.http.paging import IncludingListQuery, PageOf
 
 Status = Literal["queued", "running", "terminalizing", "settled", "joining", "joined"]
@@ -20,12 +20,6 @@ CLAIM_MAX, RENEW_MAX = 100, 1000
 WAIT_SECONDS_MAX = 60
 
 
-def _within(value: str) -> str:
-    if len(value.encode()) > 1024:
-        raise ValueError("must be at most 1024 bytes of UTF-8")
-    return value
-
-
 def _told(value: datetime) -> datetime:
     # What is reckoned from it must stay within the years that RFC 3339 has.
     if value.year > 9000:
@@ -33,8 +27,6 @@ def _told(value: datetime) -> datetime:
     return value
 
 
-# Not an id: nothing is a reserved word where it never stands in a path.
-Name = Annotated[Text, Field(min_length=1, max_length=1024), AfterValidator(_within)]
 Told = Annotated[Instant, AfterValidator(_told)]
 LeaseSeconds = Annotated[int, Field(ge=1, le=LEASE_SECONDS_MAX)]
 

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.http.fields import Body, Id, Instant, Query, Score, Text, Verbatim
+from app.http.fields import Body, Id, Instant, Name, Query, Score, Text, Verbatim
 from app.http.paging import IncludingListQuery, ListQuery, PageOf
-from app.submissions.schemas import Lease, Name, Submission
+from app.submissions.schemas import INT_MAX, Lease, Submission
 
-ATTEMPTS_MAX = 2**31 - 1
 DELAY_SECONDS_MAX = 365 * 24 * 3600
 
 
@@ -24,7 +23,7 @@ class Owned(Body):
 class InputApplied(Owned):
     """What the attempt may use from now on; what is not given stays as it was."""
 
-    max_attempts: Annotated[int, Field(ge=1, le=ATTEMPTS_MAX)] | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=INT_MAX)] | None = None
     timeout_at: Instant | None = None
 
 
