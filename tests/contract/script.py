@@ -24,8 +24,6 @@ APPEND = {
     "incarnation": "{incarnation}",
     "producer_sequence": 2,
 }
-# Nobody can ask for a dead letter: the walks write it into the table.
-LETTER = "letter"
 VERSION = {"dsl": {"of": SECRET}, "nodes": [{"node_id": "n", "system_prompt": SECRET}]}
 SUBMISSION = {"session_key": "made", "kind": "direct", "agent": "made", "instance_id": "i", "input": SECRET}
 RENEWAL = {"owner_id": "somebody", "lease_seconds": 30}
@@ -380,7 +378,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     incarnation = await arrange_conversations(made)
-    await arrange_submissions(made)
+    letter_id = await arrange_submissions(made)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
@@ -407,12 +405,12 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "submission_id": "queued",
         "job_id": job.json()["id"],
         "name": "stamp",
-        "letter_id": LETTER,
+        "letter_id": letter_id,
     }
 
 
-async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> None:
-    """Submissions in every state, each in a session of its own but those that join."""
+async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> str:
+    """Submissions in every state, each in a session of its own but those that join; gives the id of a dead letter."""
     running = (
         "running",
         "working",
@@ -436,6 +434,10 @@ async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) ->
     await made("POST", "/v1/submissions/final/settlement/reserve", RESERVATION)
     for name in ("t", "unused"):
         await made("PUT", f"/v1/attempt-markers{MARKER.format(name)}")
+    await made("POST", "/v1/submissions", {**SUBMISSION, "id": "dead", "session_key": "dead", "max_attempts": 1})
+    await made("POST", "/v1/submissions/dead/claim", CLAIM)
+    await made("POST", "/v1/submissions/dead/requeue", {**OWNED, "error": SECRET})
+    return str((await made("GET", "/v1/dead-letters?subject=dead")).json()["items"][0]["id"])
 
 
 async def arrange_conversations(made: Callable[..., Awaitable[httpx.Response]]) -> str:

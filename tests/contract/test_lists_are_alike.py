@@ -9,10 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from app.http.service import Service
 from tests.attachments.uploads import put
 from tests.conftest import Make
-from tests.deadletters.letters import bury_at
+from tests.deadletters.letters import given_up
 from tests.payloads import problem
 from tests.submissions.calls import Calls
 
@@ -66,7 +65,7 @@ ONE = {"tenants"}
 
 
 @pytest.fixture(autouse=True)
-async def record(service: Service, make: Make, client: httpx.AsyncClient) -> None:
+async def record(make: Make, client: httpx.AsyncClient) -> None:
     """Two of everything."""
     nodes = "/v1/invocations/inv/nodes"
     await make.workflow(id="w")
@@ -79,7 +78,7 @@ async def record(service: Service, make: Make, client: httpx.AsyncClient) -> Non
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
-        await bury_at(service.ground.database.url, client.headers["x-test-tenant"], name)
+        await given_up(client, f"given up {name}")
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)

@@ -15,8 +15,7 @@ from app.background.runner import drain
 from app.events.jobs import sequencer
 from app.http.service import Service
 from tests.conftest import ADMIN_KEY, http, new_tenant, running, settings_for
-from tests.contract.script import COST, LETTER, SCRIPT, SECRET, Line, arrange
-from tests.deadletters.letters import bury
+from tests.contract.script import COST, SCRIPT, SECRET, Line, arrange
 from tests.digests import digests
 
 METHODS = {"get", "put", "post", "patch", "delete"}
@@ -50,7 +49,6 @@ async def world(url: str) -> AsyncIterator[World]:
     ):
         made = World(service, connection, owner)
         made.ids = await arrange(owner, made.tenant_id)
-        await bury(connection, made.tenant_id, LETTER, last_error=SECRET)
         await drain(sequencer(lambda _waited: None), service.ground.database)
         yield made
     await connection.close()

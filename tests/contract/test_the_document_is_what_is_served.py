@@ -20,8 +20,7 @@ from app.http.router import RESERVED_IDS
 from app.http.service import Service
 from tests.api_process import ROOT, ApiProcess, serving
 from tests.conftest import ADMIN_KEY
-from tests.contract.script import LETTER, SCRIPT, arrange
-from tests.deadletters.letters import bury_at
+from tests.contract.script import SCRIPT, arrange
 
 HERE = Path(__file__).parent
 SNAPSHOT = ROOT / "docs" / "openapi.json"
@@ -74,7 +73,7 @@ def test_every_operation_is_described_with_its_errors(document: dict[str, Any]) 
             assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"], (method, path)
 
 
-async def prepared(api: ApiProcess, database_url: str) -> dict[str, str]:
+async def prepared(api: ApiProcess) -> dict[str, str]:
     """The environment of the run: a tenant with a record, its key, and the operator's."""
     headers = {"authorization": f"Bearer {ADMIN_KEY}"}
     async with httpx.AsyncClient(base_url=api.url, headers=headers) as operator:
@@ -84,13 +83,13 @@ async def prepared(api: ApiProcess, database_url: str) -> dict[str, str]:
     key_text = made.json()["key"]
     async with httpx.AsyncClient(base_url=api.url, headers={"authorization": f"Bearer {key_text}"}) as client:
         ids = await arrange(client, "acme")
-    await bury_at(database_url, "acme", LETTER)
     # Coverage is measured in the service, not in what tries it.
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
         "CAIRN_TEST_ADMIN_KEY": ADMIN_KEY,
         "CAIRN_TEST_KEY": key_text,
         "CAIRN_TEST_JOB": ids["job_id"],
+        "CAIRN_TEST_LETTER": ids["letter_id"],
         "CAIRN_TEST_INCARNATION": ids["incarnation"],
         "PYTHONPATH": str(ROOT),
     }
@@ -115,7 +114,7 @@ async def test_the_service_keeps_every_promise_of_its_document(
     url = await clone()
     # No stream may outlast the question.
     with serving(url, http__live_stream_seconds=0.5) as api:
-        run = tried(api, await prepared(api, url), tmp_path)
+        run = tried(api, await prepared(api), tmp_path)
         assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
         async with httpx.AsyncClient(base_url=api.url) as client:
             served = set(SERVED.findall((await client.get("/metrics")).text))
@@ -124,7 +123,6 @@ async def test_the_service_keeps_every_promise_of_its_document(
 
 async def test_every_read_answers_head_as_get_without_the_body(service: Service, client: httpx.AsyncClient) -> None:
     ids = await arrange(client, client.headers["x-test-tenant"])
-    await bury_at(service.ground.database.url, client.headers["x-test-tenant"], LETTER)
     for line in SCRIPT:
         if line.method != "GET" or line.route == "GET /metrics":
             continue

@@ -1,15 +1,11 @@
-"""A conversation, and submissions in any state."""
+"""A conversation, and the queue of the submissions that speak through it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import asyncpg
 import httpx
 import pytest
 
-from app.http.service import Service
-from tests.conversations.rows import Rows, Stream, created
+from tests.conversations.streams import Queue, Stream, created
 
 
 @pytest.fixture
@@ -19,10 +15,6 @@ async def stream(client: httpx.AsyncClient) -> Stream:
 
 
 @pytest.fixture
-async def rows(service: Service, client: httpx.AsyncClient) -> AsyncIterator[Rows]:
-    """Submissions of the test's own tenant."""
-    connection = await asyncpg.connect(service.ground.database.url)
-    try:
-        yield Rows(connection, client.headers["x-test-tenant"])
-    finally:
-        await connection.close()
+def queue(client: httpx.AsyncClient) -> Queue:
+    """The calls of the queue."""
+    return Queue(client)

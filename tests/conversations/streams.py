@@ -1,4 +1,4 @@
-"""Submissions as rows, in any state, and a conversation to append to."""
+"""A conversation to append to, and submissions for its agent and instance."""
 
 from __future__ import annotations
 
@@ -8,59 +8,16 @@ import asyncpg
 import httpx
 
 from app.http.service import Service
-
-RUNNING = "is_head = true, attempt_id = 'att', started_at = now()"
-TERMINALIZING = (
-    "attempt_id = 'att', started_at = now(), settlement_record_id = 'r', settlement_outcome = 'completed',"
-    " settlement_record = $3"
-)
-FIELDS = {
-    "queued": "",
-    "running": RUNNING,
-    "terminalizing": TERMINALIZING,
-    "settled": "is_head = false, settled_at = now(), outcome = 'completed'",
-    "joining": "joined_into = $3",
-    "joined": "joined_into = $3, input_applied_at = now()",
-}
+from tests.submissions.calls import Calls
 
 
-class Rows:
-    """Submissions of one tenant, each of a session of its own, for the agent `echo` and its instance `i1`."""
+class Queue(Calls):
+    """Submissions for the agent `echo` and its instance `i1`."""
 
-    def __init__(self, connection: asyncpg.Connection, tenant_id: str) -> None:
-        self.connection, self.tenant_id = connection, tenant_id
-
-    async def submission(
-        self, name: str, status: str = "running", *, agent: str = "echo", instance_id: str = "i1", of: str | None = None
-    ) -> dict[str, str]:
-        """Store a submission; `of` is the host that it joins, or the record that is reserved. Gives its attempt."""
-        number = await self.connection.fetchval(
-            "INSERT INTO submission_sessions (tenant_id, session_key, open_count) VALUES ($1, $2, 1) RETURNING number",
-            self.tenant_id, name,
-        )  # fmt: skip
-        await self.connection.execute(
-            "INSERT INTO submissions (tenant_id, id, session_number, kind, agent, instance_id, input, digest,"
-            " canonical_ready_at) VALUES ($1, $2, $3, 'direct', $4, $5, '{}', sha256('x'), now())",
-            self.tenant_id, name, number, agent, instance_id,
-        )  # fmt: skip
-        await self.change(name, status, of)
+    async def runs(self, name: str = "sub", **fields: Any) -> dict[str, str]:
+        """A submission that runs under the attempt `att`, in a session of its own."""
+        await self.running(name, "att", **{"session": name, "agent": "echo", "instance_id": "i1", **fields})
         return {"submission_id": name, "attempt_id": "att"}
-
-    async def change(self, name: str, status: str, of: str | None = None) -> None:
-        """Put a submission into a state."""
-        more = FIELDS[status]
-        arguments = [of] if "$3" in more else []
-        await self.connection.execute(
-            f"UPDATE submissions SET status = '{status}'{', ' if more else ''}{more} WHERE tenant_id = $1 AND id = $2",
-            self.tenant_id, name, *arguments,
-        )  # fmt: skip
-
-    async def replace(self, name: str, attempt_id: str) -> None:
-        """Give a submission to another attempt."""
-        await self.connection.execute(
-            "UPDATE submissions SET attempt_id = $3 WHERE tenant_id = $1 AND id = $2",
-            self.tenant_id, name, attempt_id,
-        )  # fmt: skip
 
 
 class Stream:

@@ -8,9 +8,9 @@ from collections import Counter
 import httpx
 import pytest
 
+from app.db.sql import Statement
 from app.http.service import Service
-from tests.conftest import Make
-from tests.conversations.rows import Stream, created, offset
+from tests.conversations.streams import Stream, created, offset
 from tests.payloads import problem, send
 
 WHOSE = {"agent_name": "echo", "instance_id": "i1"}
@@ -222,14 +222,14 @@ async def test_paths_may_hold_anything_and_are_bounded_in_bytes(client: httpx.As
 
 
 async def test_creation_and_deletion_are_events_and_appends_are_not(
-    service: Service, client: httpx.AsyncClient, stream: Stream, rows: object, make: Make
+    service: Service, client: httpx.AsyncClient, stream: Stream
 ) -> None:
     await stream.append()
     await client.put("/v1/conversations", json={"path": stream.path, "identity": WHOSE})
     await client.delete("/v1/conversations", params={"path": stream.path})
-    found = await rows.connection.fetch(  # type: ignore[attr-defined]
-        "SELECT type, subject_type, subject_id FROM outbox WHERE tenant_id = $1 ORDER BY number",
-        client.headers["x-test-tenant"],
+    found = await service.ground.database.rows(
+        Statement("SELECT type, subject_type, subject_id FROM outbox WHERE tenant_id = :tenant_id ORDER BY number"),
+        tenant_id=client.headers["x-test-tenant"],
     )
     assert [tuple(row) for row in found] == [
         ("conversation.created", "conversation", stream.path),

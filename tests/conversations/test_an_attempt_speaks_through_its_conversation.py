@@ -10,20 +10,13 @@ import httpx
 import pytest
 
 from app.http.service import Service
-from tests.conversations.rows import Stream, connected, offset
-from tests.submissions.calls import Calls
+from tests.conversations.streams import Queue, Stream, connected, offset
 from tests.waiting import held_up
 
 FOR = {"agent": "echo", "instance_id": "i1"}
 HOST = {"submission_id": "host", "attempt_id": "at"}
 SETTLED = {"id": "end", "type": "submission_settled", "submissionId": "host", "attemptId": "at",
            "outcome": "completed"}  # fmt: skip
-
-
-@pytest.fixture
-def queue(client: httpx.AsyncClient) -> Calls:
-    """The calls of the queue."""
-    return Calls(client)
 
 
 def records(*owners: str, attempt_id: str = "at") -> bytes:
@@ -38,7 +31,7 @@ async def reason(stream: Stream, batch: bytes, **attempt: Any) -> str:
     return str(answer.json()["reason"])
 
 
-async def test_what_a_submission_owns_is_appended_until_it_is_settled(stream: Stream, queue: Calls) -> None:
+async def test_what_a_submission_owns_is_appended_until_it_is_settled(stream: Stream, queue: Queue) -> None:
     await queue.admit("host", **FOR)
     assert await reason(stream, records("host")) == "not_owned"
     await queue.claim("host")
@@ -65,7 +58,7 @@ async def test_what_a_submission_owns_is_appended_until_it_is_settled(stream: St
     assert (await stream.append(exact, sequence - 1, submission=HOST)).json() == {"offset": offset(3)}
 
 
-async def test_an_attempt_that_was_replaced_appends_nothing_more(stream: Stream, queue: Calls) -> None:
+async def test_an_attempt_that_was_replaced_appends_nothing_more(stream: Stream, queue: Queue) -> None:
     await queue.running("host", **FOR)
     await queue.done("host/replace-attempt", attempt_id="at", next_attempt_id="next")
     assert await reason(stream, records("host")) == "stale_attempt"
@@ -84,7 +77,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_no_change_of_ownership_comes_between_an_append_and_its_commit(
-    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Calls, change: str
+    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Queue, change: str
 ) -> None:
     await queue.running("host", **FOR)
     await queue.admit("child", **FOR)
@@ -112,7 +105,7 @@ async def test_no_change_of_ownership_comes_between_an_append_and_its_commit(
 
 
 async def test_an_append_that_waits_for_its_child_to_be_sent_back_finds_that_it_was(
-    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Calls
+    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Queue
 ) -> None:
     await queue.running("host", **FOR)
     await queue.admit("child", **FOR)
@@ -136,7 +129,7 @@ async def test_an_append_that_waits_for_its_child_to_be_sent_back_finds_that_it_
 
 
 async def test_a_reservation_waits_for_an_append_and_an_append_for_a_reservation(
-    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Calls
+    service: Service, client: httpx.AsyncClient, stream: Stream, queue: Queue
 ) -> None:
     await queue.running("host", **FOR)
     other, tenant_id = await connected(service), client.headers["x-test-tenant"]

@@ -17,15 +17,15 @@ from app.conversations.reads import PAGE_BYTES_MAX, Batches
 from app.conversations.records import MANY, RECORDS_MAX, Records, _batch
 from app.errors import InvalidInput
 from app.http.service import Service
-from tests.conversations.rows import Rows, Stream, created, offset
+from tests.conversations.streams import Queue, Stream, created, offset
 from tests.payloads import PAYLOADS, problem
 
 MIB = 1024 * 1024
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-async def test_a_record_comes_back_exactly(client: httpx.AsyncClient, stream: Stream, rows: Rows, name: str) -> None:
-    attempt = await rows.submission("sub")
+async def test_a_record_comes_back_exactly(client: httpx.AsyncClient, stream: Stream, queue: Queue, name: str) -> None:
+    attempt = await queue.runs()
     # A payload may nest to the limit, which here counts from the array of records.
     payload = PAYLOADS[name] if name != "deep" else PAYLOADS[name][2:-2]
     member = b'"x" : %b' % payload

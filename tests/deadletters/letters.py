@@ -1,26 +1,19 @@
-"""Dead letters as whoever gives work up writes them."""
+"""Dead letters as the service writes them: of a submission that is given back with no attempt left."""
 
 from __future__ import annotations
 
-import asyncpg
+from typing import Any
+
+import httpx
+
+from tests.submissions.calls import Calls
 
 
-async def bury(
-    connection: asyncpg.Connection, tenant_id: str, letter_id: str, *, source: str = "submission", subject: str = "s",
-    reason: str = "max_attempts", last_error: str | None = None,
-) -> None:  # fmt: skip
-    """Write a dead letter."""
-    await connection.execute(
-        "INSERT INTO dead_letters (tenant_id, id, source, subject, reason, attempts, last_error)"
-        " VALUES ($1, $2, $3, $4, $5, 10, $6)",
-        tenant_id, letter_id, source, subject, reason, last_error,
-    )  # fmt: skip
-
-
-async def bury_at(url: str, tenant_id: str, letter_id: str, **fields: str) -> None:
-    """The same with a connection of its own."""
-    connection = await asyncpg.connect(url)
-    try:
-        await bury(connection, tenant_id, letter_id, **fields)
-    finally:
-        await connection.close()
+async def given_up(client: httpx.AsyncClient, submission_id: str, **fields: Any) -> dict[str, Any]:
+    """The letter of a submission, in a session of its own, that uses up its only attempt."""
+    calls = Calls(client)
+    await calls.running(submission_id, session=submission_id, **{"max_attempts": 1, **fields})
+    await calls.done(f"{submission_id}/requeue", attempt_id="at", error="It broke.")
+    (letter,) = (await client.get("/v1/dead-letters", params={"subject": submission_id})).json()["items"]
+    found: dict[str, Any] = letter
+    return found

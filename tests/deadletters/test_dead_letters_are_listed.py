@@ -5,34 +5,35 @@ from __future__ import annotations
 import httpx
 
 from app.http.service import Service
-from tests.deadletters.letters import bury_at
+from tests.deadletters.letters import given_up
 from tests.payloads import problem
+from tests.submissions.calls import Calls
+from tests.submissions.queue import pass_time
 
 
 async def test_letters_are_listed_by_source_subject_and_reason(service: Service, client: httpx.AsyncClient) -> None:
-    for name, fields in (
-        ("a", {"subject": "sub_1", "last_error": "it broke"}),
-        ("b", {"subject": "sub_2", "reason": "timeout"}),
-        ("c", {"subject": "hook_1", "source": "webhook", "reason": "exhausted"}),
-    ):
-        await bury_at(service.ground.database.url, client.headers["x-test-tenant"], name, **fields)
+    calls = Calls(client)
+    first = await given_up(client, "a")
+    await calls.running("b", session="b")
+    await pass_time(service, client, "timeout_at")
+    await calls.done("b/requeue", attempt_id="at")
 
     async def listed(query: str) -> list[str]:
-        return [letter["id"] for letter in (await client.get(f"/v1/dead-letters{query}")).json()["items"]]
+        return [letter["subject"] for letter in (await client.get(f"/v1/dead-letters{query}")).json()["items"]]
 
-    assert await listed("") == ["c", "b", "a"]
-    assert await listed("?order=asc") == ["a", "b", "c"]
+    assert await listed("") == ["b", "a"]
+    assert await listed("?order=asc") == ["a", "b"]
     assert await listed("?source=submission") == ["b", "a"]
-    assert await listed("?source=webhook") == ["c"]
-    assert await listed("?subject=sub_1") == ["a"]
-    assert await listed("?reason=timeout") == ["b"]
-    first = (await client.get("/v1/dead-letters/a")).json()
+    assert await listed("?source=webhook") == []
+    assert await listed("?subject=a") == ["a"]
+    assert await listed("?reason=time_exhausted") == ["b"]
     assert first == {
-        "id": "a", "source": "submission", "subject": "sub_1", "reason": "max_attempts", "attempts": 10,
-        "last_error": "it broke", "created_at": first["created_at"],
+        "id": first["id"], "source": "submission", "subject": "a", "reason": "attempts_exhausted", "attempts": 1,
+        "last_error": "It broke. No attempt is left of 1.", "created_at": first["created_at"],
     }  # fmt: skip
+    assert (await client.get(f"/v1/dead-letters/{first['id']}")).json() == first
     assert await listed(f"?created_before={first['created_at']}") == []
-    assert await listed(f"?created_after={first['created_at']}") == ["c", "b", "a"]
+    assert await listed(f"?created_after={first['created_at']}") == ["b", "a"]
 
 
 async def test_a_letter_that_is_not_there_and_a_source_that_is_none(client: httpx.AsyncClient) -> None:
