@@ -77,9 +77,9 @@ class AsyncConversations(Conversations[AsyncTransport]):
                     if not response.is_success:
                         outcome = Reply(response.status_code, response.headers, await response.aread())
                     else:
-                        failures = 0
                         events = EventReader()
                         async for chunk in response.aiter_bytes():
+                            failures = 0
                             for event in events.feed(chunk):
                                 if event.name == "problem":
                                     outcome = _problem(event.data)

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.errors import AppError, HeadTooLarge, MalformedRequest, RequestTimeout
+from app.http.live import STALLED_SECONDS
 from app.http.problems import MEDIA_TYPE, problem
 from app.http.service import Service
 
@@ -20,12 +21,17 @@ HEAD_SECONDS = 30.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. A head that is too large or does not end in time is refused, as is what is no HTTP."""
+    """One connection. A head that is too large or does not end in time is refused, as is what is no HTTP.
+
+    A client that takes nothing of what it is sent for `STALLED_SECONDS` is gone: to close the connection in order would
+    wait for it for ever, with what is left of its answer in memory.
+    """
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], **options: Any) -> None:
         super().__init__(config, server_state, app_state, **options)
         self._head_bytes: int | None = None
         self._head_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The first request is awaited as long as any later one."""
@@ -35,7 +41,18 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is awaited any more."""
         self._end_head()
+        self._end_stall()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent: it is watched until it has taken nearly everything."""
+        super().pause_writing()
+        self._watch_stall()
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        self._end_stall()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the head that these bytes belong to is too large already."""
@@ -65,6 +82,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn calls it
         """Refuse what is no HTTP/1.1."""
         self._refuse(MalformedRequest("This is no HTTP/1.1 request that the service can read."))
+
+    def _watch_stall(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._stall_timer = self.loop.call_later(STALLED_SECONDS, self._check_stall, left)
+
+    def _check_stall(self, left_before: int) -> None:
+        # While it is paused nothing is added.
+        if self.transport.get_write_buffer_size() >= left_before:
+            self.transport.abort()
+        else:
+            self._watch_stall()
+
+    def _end_stall(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
     def _await_head(self, begun: int, seconds: float) -> None:
         self._end_head()

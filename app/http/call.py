@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,8 @@ class Call(Request):
     # The fence that is held for this call; None where there is none, or where the route holds it itself.
     held_fence: Fence | None = None
     batched: bool = False
+    # Finds the caller as at the start; None for a call within another, which does not wait.
+    find_caller: Callable[[], Awaitable[Caller]] | None = None
     # How long it waited for what others write; that is not time that the service took.
     waited_seconds: float = 0.0
 
@@ -66,6 +69,11 @@ class Call(Request):
         if self.caller.tenant_id is None:
             raise TenantRequired("The operator's key acts for a tenant; name it in the header X-Tenant-Id.")
         return self.caller.tenant_id
+
+    async def check_caller(self) -> None:
+        """Raise as at the start of the call where its key opens nothing any more: it may be revoked during a wait."""
+        if self.find_caller is not None:
+            await self.find_caller()
 
     @property
     def claim_tenant(self) -> str:

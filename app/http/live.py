@@ -147,6 +147,7 @@ class Live:
                 call.waited_seconds += time.monotonic() - begun
                 if not rung:
                     return found
+                await call.check_caller()
 
     async def first(
         self, call: Call, key: Key, seconds: float, take: Callable[[bool], Awaitable[T | None]]
@@ -165,6 +166,7 @@ class Live:
             with self._in_line(key, wake) as line:
                 while True:
                     if line[0] is wake and not wake.ended:
+                        await call.check_caller()
                         found = await take(False)
                         if found is not None:
                             return found
@@ -173,7 +175,10 @@ class Live:
                     call.waited_seconds += time.monotonic() - begun
                     if not rung:
                         break
-            return None if wake.ended else await take(True)
+            if wake.ended:
+                return None
+            await call.check_caller()
+            return await take(True)
 
     async def together(self, what: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """What `read` gives, which runs once for all who ask for the same before it begins.
@@ -256,6 +261,7 @@ class _Stream(Response):
                 await _sent(send, HEARTBEAT)
                 while await self._send_all(send, wake, events) and await self._rung(send, wake, ends_at):
                     try:
+                        await self._call.check_caller()
                         events, self._position = await self._read(self._position)
                     except AppError as refusal:
                         for piece in self._problem(refusal).pieces():

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -128,7 +129,9 @@ class Service(FastAPI):
         call.ground = self.ground
         call.caller = _OPEN
         if not endpoint.open_to_all:
-            call.caller = await self.authenticator.caller(headers.get("authorization"), headers.get("x-tenant-id"))
+            given = headers.get("authorization"), headers.get("x-tenant-id")
+            call.caller = await self.authenticator.caller(*given)
+            call.find_caller = partial(self.authenticator.caller, *given)
         return call
 
     async def _refuse(self, error: Exception, outlet: _Outlet, scope: Scope, raw_path: str, route: str) -> None:

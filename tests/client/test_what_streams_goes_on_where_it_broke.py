@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -10,7 +11,15 @@ from contextlib import aclosing
 
 import pytest
 
-from app.client import AsyncCairn, AttachmentIntegrityError, Cairn, ConflictError, StreamReplacedError, UnavailableError
+from app.client import (
+    AsyncCairn,
+    AttachmentIntegrityError,
+    Cairn,
+    ConflictError,
+    StreamReplacedError,
+    UnavailableError,
+    UnreachableError,
+)
 from tests.client.conftest import QUICK, ScriptedServer
 
 EVENT_STREAM = {"Content-Type": "text/event-stream"}
@@ -47,6 +56,15 @@ async def test_a_stream_that_always_breaks_is_given_up(server: ScriptedServer) -
     async with AsyncCairn(server.url, retry=QUICK) as cairn, aclosing(cairn.conversations.follow("a")) as batches:
         with pytest.raises(UnavailableError):
             await anext(batches)
+    assert len(server.asked) == 4
+
+
+async def test_a_stream_that_begins_and_gives_nothing_is_given_up_too(server: ScriptedServer) -> None:
+    for _ in range(4):
+        server.answers.append((200, {**EVENT_STREAM, "X-Cut": "0"}, event(0)))
+    async with AsyncCairn(server.url, retry=QUICK) as cairn, aclosing(cairn.conversations.follow("a")) as batches:
+        with pytest.raises(UnreachableError):
+            await asyncio.wait_for(anext(batches), 20)
     assert len(server.asked) == 4
 
 

@@ -216,6 +216,30 @@ async def test_readers_of_one_place_share_what_is_read_for_them(api: Api) -> Non
     assert len(statements) < len(readers) / 2
 
 
+async def test_who_waits_under_a_revoked_key_is_given_nothing_more(api: Api) -> None:
+    async with api(auth={"cache_seconds": 0}) as one:
+        stream = await created(one.client)
+        made = (await one.client.post("/v1/api-keys", json={"name": "k", "scopes": ["*:read", "*:write"]})).json()
+        own = {"authorization": f"Bearer {made['key']}", "x-tenant-id": "acme"}
+        async with httpx.AsyncClient(base_url=one.client.base_url, headers=own, timeout=60) as reader:
+            query = {"path": PATH, "live": "long-poll", "offset": "now"}
+            poll = asyncio.create_task(reader.get("/v1/conversations/read", params=query))
+            work = {"owner_id": "w", "limit": 1, "lease_seconds": 30, "wait_seconds": 20}
+            claim = asyncio.create_task(reader.post("/v1/submissions/claim-next", json=work))
+            async with following(reader) as events:
+                await one.readers(3)
+                assert (await one.client.delete(f"/v1/api-keys/{made['id']}")).is_success
+                await stream.append()
+                _, kind, data = await events.event()
+                assert (kind, json.loads(data)["code"]) == ("problem", "unauthenticated")
+                assert await events.rest() == []
+            assert problem(await poll) == (401, "unauthenticated")
+            admission = {"id": "s", "session_key": "s", "kind": "direct", "agent": "a", "instance_id": "i", "input": 1}
+            assert (await one.client.post("/v1/submissions", json=admission)).status_code == 201
+            assert problem(await claim) == (401, "unauthenticated")
+        assert (await one.client.get("/v1/submissions/s")).json()["status"] == "queued"
+
+
 async def test_a_long_poll_answers_at_once_where_there_is_something_and_else_waits(api: Api) -> None:
     async with api() as one:
         stream = await created(one.client)

@@ -6,9 +6,11 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from typing import Any
 
 import pytest
+import uvloop
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
@@ -100,12 +102,47 @@ async def test_a_head_that_does_not_end_in_time_is_refused(monkeypatch: pytest.M
     assert b'"request_timeout"' in got
 
 
-async def _served() -> asyncio.Server:
-    """The protocol alone, over an application that never comes to anything."""
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_who_takes_nothing_of_an_answer_is_gone_and_who_takes_it_slowly_is_not(
+    monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.4)
+    size = 32 * 1024 * 1024
 
-    async def application(_scope: object, _receive: object, _send: object) -> None:
-        raise AssertionError("no request is ever whole")
+    async def application(_scope: Any, _receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"%d" % size)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(size)})
 
+    async def taken(pauses: int, pause_seconds: float) -> int:
+        """How much of the answer comes to who begins to take it after some pauses, with a little before each."""
+        async with await _served(application) as served:
+            sock = socket.create_connection(served.sockets[0].getsockname())
+            sock.setblocking(False)
+            running = asyncio.get_running_loop()
+            await running.sock_sendall(sock, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            got = 0
+            with closing(sock), suppress(ConnectionError):
+                for _ in range(pauses):
+                    # As much as makes the kernel tell the other side that there is room again.
+                    for _ in range(64):
+                        got += len(await running.sock_recv(sock, 65536))
+                    await asyncio.sleep(pause_seconds)
+                while part := await running.sock_recv(sock, 1024 * 1024):
+                    got += len(part)
+            return got
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(taken(pauses=4, pause_seconds=0.2)) > size
+        assert runner.run(taken(pauses=1, pause_seconds=2)) < size
+
+
+async def _nothing(_scope: object, _receive: object, _send: object) -> None:
+    raise AssertionError("no request is ever whole")
+
+
+async def _served(application: Callable[..., Any] = _nothing) -> asyncio.Server:
+    """The protocol alone, over an application that never comes to anything unless another is given."""
     config = Config(application, interface="asgi3", http=protocol.BoundedProtocol, log_config=None)
     config.load()
     state = ServerState()
