@@ -20,14 +20,14 @@ CLAIM_MAX, RENEW_MAX = 100, 1000
 WAIT_SECONDS_MAX = 60
 
 
-def _told(value: datetime) -> datetime:
+def _client_time(value: datetime) -> datetime:
     # What is reckoned from it must stay within the years that RFC 3339 has.
     if value.year > 9000:
         raise ValueError("must be an instant before the year 9001")
     return value
 
 
-Told = Annotated[Instant, AfterValidator(_told)]
+ClientTime = Annotated[Instant, AfterValidator(_client_time)]
 LeaseSeconds = Annotated[int, Field(ge=1, le=LEASE_SECONDS_MAX)]
 
 
@@ -58,7 +58,7 @@ class Lease(Body):
 
     lease_seconds: LeaseSeconds | None = Field(None, description="From now on, by the service's clock.", examples=[30])
     lease_expires_at: Instant | None = Field(None, description="By the caller's clock; needs `client_time`.")
-    client_time: Told | None = Field(
+    client_time: ClientTime | None = Field(
         None, description="What the caller's clock shows now. With it, instants that it is told are by its clock."
     )
 
@@ -86,7 +86,7 @@ class RenewLeases(Body):
     owner_id: Id = Field(examples=["worker-3"])
     submission_ids: list[Id] = Field(max_length=RENEW_MAX, examples=[["sub_9"]])
     lease_seconds: LeaseSeconds = Field(examples=[30])
-    client_time: Told | None = Field(
+    client_time: ClientTime | None = Field(
         None, description="What the caller's clock shows now; with it `lease_expires_at` is by its clock."
     )
 

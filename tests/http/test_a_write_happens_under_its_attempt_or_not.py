@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import quote
 
 import asyncpg
 import httpx
 import pytest
 
 from app.http.service import Service
-from tests import attempts
 from tests.conftest import Make, new_tenant
 from tests.digests import digests
+from tests.submissions.calls import Calls, record
+from tests.submissions.queue import pass_time, settle
 
 OWNER, LOST = {"submission-attempt": "sub%2F9%3B;att%201"}, {"submission-attempt": "sub%2F9%3B;att%200"}
 SUBMISSION, ATTEMPT = "sub/9;", "att 1"
@@ -43,11 +45,13 @@ async def connection(service: Service) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.fixture(autouse=True)
-async def arranged(client: httpx.AsyncClient, make: Make, connection: asyncpg.Connection) -> None:
+async def arranged(service: Service, client: httpx.AsyncClient, make: Make) -> None:
     version = await make.version((await make.workflow(id="w"))["id"])
     await make.workflow(id="empty")
     await make.invocation(id="i", version_id=version["id"])
-    await attempts.run(connection, tenant(client), SUBMISSION, ATTEMPT)
+    await Calls(client).running(SUBMISSION, ATTEMPT)
+    # A lease that has lapsed, and that nobody has taken, still owns.
+    await pass_time(service, client, "lease_lapses_at")
 
 
 def stale(answer: httpx.Response) -> Any:
@@ -60,7 +64,13 @@ def stale(answer: httpx.Response) -> Any:
 @pytest.mark.parametrize("keyed", [{}, {"idempotency-key": "k"}], ids=["plain", "keyed"])
 @pytest.mark.parametrize(("method", "path", "body"), WRITES, ids=lambda value: value if isinstance(value, str) else "")
 async def test_b11_a_lost_attempt_writes_nothing_and_the_owner_does(
-    method: str, path: str, body: Any, keyed: dict[str, str], client: httpx.AsyncClient, connection: asyncpg.Connection
+    method: str,
+    path: str,
+    body: Any,
+    keyed: dict[str, str],
+    service: Service,
+    client: httpx.AsyncClient,
+    connection: asyncpg.Connection,
 ) -> None:
     stood = await digests(connection, tenant(client))
     assert stale(await client.request(method, path, json=body, headers=LOST | keyed)) == ATTEMPT
@@ -68,7 +78,7 @@ async def test_b11_a_lost_attempt_writes_nothing_and_the_owner_does(
     written = await client.request(method, path, json=body, headers=OWNER | keyed)
     assert written.is_success, written.text
     assert await digests(connection, tenant(client)) != stood
-    await connection.fetchval(attempts.SETTLE, tenant(client), SUBMISSION, ATTEMPT)
+    await settle(service, client, SUBMISSION, "running")
     stood = await digests(connection, tenant(client))
     again = await client.request(method, path, json=body, headers=OWNER | keyed)
     if keyed:
@@ -80,18 +90,16 @@ async def test_b11_a_lost_attempt_writes_nothing_and_the_owner_does(
 
 
 async def test_a_submission_that_is_unknown_another_tenants_or_being_settled_owns_no_write(
-    client: httpx.AsyncClient, service: Service, connection: asyncpg.Connection
+    client: httpx.AsyncClient, service: Service
 ) -> None:
     for header in ("other;att%201", "sub%2F9%3B;"):
         answer = await client.put("/v1/workflows/x", json={}, headers={"submission-attempt": header})
         assert answer.status_code == (409 if header.startswith("other") else 422)
     async with await new_tenant(service) as stranger:
         assert stale(await stranger.put("/v1/workflows/x", json={}, headers=OWNER)) is None
-    await connection.execute(
-        "UPDATE submissions SET status = 'terminalizing', settlement_record_id = 'r', settlement_record = '{}',"
-        " settlement_outcome = 'completed' WHERE tenant_id = $1",
-        tenant(client),
-    )
+    reserve = f"/v1/submissions/{quote(SUBMISSION, safe='')}/settlement/reserve"
+    reservation = {"attempt_id": ATTEMPT, "record_id": "r", "record": record()}
+    assert (await client.post(reserve, json=reservation)).status_code == 200
     assert stale(await client.put("/v1/workflows/x", json={}, headers=OWNER)) == ATTEMPT
     assert (await client.get("/v1/workflows/x")).status_code == 404
 
@@ -113,13 +121,11 @@ async def test_what_writes_nothing_ignores_it(client: httpx.AsyncClient) -> None
     assert keyed.status_code == 200
 
 
-async def test_an_operation_of_a_batch_may_name_an_attempt_of_its_own(
-    client: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_an_operation_of_a_batch_may_name_an_attempt_of_its_own(client: httpx.AsyncClient) -> None:
     def operation(workflow_id: str, headers: dict[str, str]) -> dict[str, Any]:
         return {"method": "PUT", "path": f"/v1/workflows/{workflow_id}", "body": {}, "headers": headers}
 
-    await attempts.run(connection, tenant(client), "second", "att")
+    await Calls(client).running("second", "att", session="another")
     second = {"submission-attempt": "second;att"}
     batch = {"operations": [operation("x", {}), operation("y", second)]}
     assert (await client.post("/v1/batch", json=batch, headers=OWNER)).status_code == 200

@@ -12,8 +12,9 @@ import pytest
 from app.db.sql import Statement
 from app.http import idempotency
 from app.http.service import Service
-from tests import attempts
 from tests.conftest import Make, new_tenant
+from tests.submissions.calls import Calls
+from tests.submissions.queue import claim_next
 from tests.waiting import eventually, held_up
 
 UNDER = {"submission-attempt": "sub;att"}
@@ -24,9 +25,16 @@ WRITES = [
     ("POST", "/v1/batch", BATCH),
     ("DELETE", "/v1/workflows/w", None),
 ]
+# As the service's own calls do it, within transactions that the test ends.
+SETTLE = "SELECT count(*) FROM cairn_settle($1, $2, 'running', $3, NULL, 'completed', NULL)"
+REPLACE = "UPDATE submissions SET attempt_id = $4 WHERE tenant_id = $1 AND id = $2 AND attempt_id = $3"
+RENEW = """
+UPDATE submissions SET lease_expires_at = clock_timestamp(), lease_lapses_at = clock_timestamp()
+WHERE tenant_id = $1 AND id = $2 AND attempt_id = $3
+"""
 ENDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "settled": (attempts.SETTLE, ()),
-    "replaced": (attempts.REPLACE, ("next",)),
+    "settled": (SETTLE, ()),
+    "replaced": (REPLACE, ("next",)),
     "returned": ("SELECT count(*) FROM cairn_return($1, $2, $3, interval '0', NULL)", ()),
 }
 Open = Callable[[], Awaitable[asyncpg.Connection]]
@@ -47,11 +55,11 @@ async def opened(fresh: Service) -> AsyncIterator[Open]:
 
 
 @pytest.fixture
-async def writer(fresh: Service, opened: Open) -> AsyncIterator[httpx.AsyncClient]:
+async def writer(fresh: Service) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a tenant with a workflow, and a submission that an attempt runs."""
     async with await new_tenant(fresh) as client:
         await Make(client).workflow(id="w")
-        await attempts.run(await opened(), client.headers["x-test-tenant"], "sub", "att")
+        await Calls(client).running("sub", "att")
         yield client
 
 
@@ -110,7 +118,7 @@ async def test_a_write_waits_for_an_end_that_is_undone_and_then_happens(
     ender = await opened()
     undone = ender.transaction()
     await undone.start()
-    await ender.fetchval(attempts.SETTLE, *key(writer))
+    await ender.fetchval(SETTLE, *key(writer))
     writing = asyncio.create_task(writer.put("/v1/workflows/w", json={"name": "written"}, headers=UNDER))
     await held_up(fresh)
     await undone.rollback()
@@ -120,25 +128,26 @@ async def test_a_write_waits_for_an_end_that_is_undone_and_then_happens(
 async def test_renewals_and_writes_pass_each_other(writer: httpx.AsyncClient, fresh: Service, opened: Open) -> None:
     renewer = await opened()
     async with renewer.transaction():
-        await renewer.execute(attempts.RENEW, *key(writer))
+        await renewer.execute(RENEW, *key(writer))
         async with asyncio.timeout(10):
             assert (await writer.put("/v1/workflows/w", json={"name": "one"}, headers=UNDER)).status_code == 200
     async with fresh.ground.database.writing() as transaction:
         statement = Statement("SELECT cairn_hold_attempt(:tenant, 'sub', 'att')")
         await transaction.row(statement, tenant=key(writer)[0])
         async with asyncio.timeout(10):
-            await renewer.execute(attempts.RENEW, *key(writer))
+            await renewer.execute(RENEW, *key(writer))
             # Many writes under one attempt do not wait for each other either.
             assert (await writer.put("/v1/workflows/x", json={}, headers=UNDER)).status_code == 201
 
 
 async def test_holding_an_attempt_does_not_read_all_that_run(writer: httpx.AsyncClient, opened: Open) -> None:
     connection, tenant = await opened(), key(writer)[0]
-    for number in range(300):
-        await attempts.run(connection, tenant, f"s{number}", f"a{number}")
+    await asyncio.gather(*(Make(writer).submission(id=f"s{number}", session_key=f"s{number}") for number in range(300)))
+    claimed = [item for _ in range(3) for item in await claim_next(writer, limit=100)]
+    assert len(claimed) == 300
     # The kept plan too, and before anybody has counted the rows: any index that begins with the tenant is as good.
-    for number in range(8):
-        await connection.execute("SELECT cairn_hold_attempt($1, $2, $3)", tenant, f"s{number}", f"a{number}")
+    for item in claimed[:8]:
+        await connection.execute("SELECT cairn_hold_attempt($1, $2, $3)", tenant, item["id"], item["attempt_id"])
     async with connection.transaction():
         read = await connection.fetchval(
             "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'submissions'"
@@ -152,7 +161,7 @@ async def test_an_open_transaction_holds_the_attempt_from_its_first_statement(
     ender = await opened()
     async with fresh.ground.database.writing() as transaction:
         await transaction.row(idempotency._HOLD, tenant_id=key(writer)[0], submission_id="sub", attempt_id="att")
-        ending = asyncio.create_task(ender.fetchval(attempts.SETTLE, *key(writer)))
+        ending = asyncio.create_task(ender.fetchval(SETTLE, *key(writer)))
         await held_up(fresh)
 
     async def ended() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -27,7 +28,8 @@ class Calls:
 
     async def claim(self, id: str, attempt_id: str = "at", **fields: Any) -> dict[str, Any]:
         """A claim that succeeds."""
-        return await self.done(f"{id}/claim", attempt_id=attempt_id, owner_id="o", **{"lease_seconds": 60, **fields})
+        path = f"{quote(id, safe='')}/claim"
+        return await self.done(path, attempt_id=attempt_id, owner_id="o", **{"lease_seconds": 60, **fields})
 
     async def running(self, id: str, attempt_id: str = "at", **fields: Any) -> dict[str, Any]:
         """A submission that is admitted and claimed."""
