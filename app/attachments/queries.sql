@@ -29,7 +29,7 @@ DELETE FROM attachments AS a USING (
   -- Whoever removes the same path meanwhile waits for these rows, and then finds them gone.
   SELECT a.tenant_id, a.path_number, a.id FROM attachments AS a
   JOIN stream_paths AS p ON p.tenant_id = a.tenant_id AND p.number = a.path_number
-  WHERE a.tenant_id = :tenant_id AND p.path = :path LIMIT :most FOR UPDATE OF a
+  WHERE a.tenant_id = :tenant_id AND p.path = :path LIMIT :limit FOR UPDATE OF a
 ) AS piece
 WHERE (a.tenant_id, a.path_number, a.id) = (piece.tenant_id, piece.path_number, piece.id)
 RETURNING a.content_number

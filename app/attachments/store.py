@@ -154,7 +154,7 @@ async def delete(transaction: Writer, tenant_id: str, path: str) -> int:
     """Delete every attachment under a path, in bounded statements; how many there were."""
     deleted = 0
     while True:
-        removed = await transaction.rows(_SQL["remove"], tenant_id=tenant_id, path=path, most=REMOVED_MAX)
+        removed = await transaction.rows(_SQL["remove"], tenant_id=tenant_id, path=path, limit=REMOVED_MAX)
         if not removed:
             return deleted
         deleted += len(removed)

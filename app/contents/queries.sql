@@ -22,7 +22,7 @@ WHERE c.tenant_id = :tenant_id AND c.content_number = :number AND c.position BET
 -- name: remove_chunks
 DELETE FROM content_chunks AS c USING (
   SELECT tenant_id, content_number, position FROM content_chunks
-  WHERE tenant_id = :tenant_id AND content_number = ANY (CAST(:numbers AS bigint[])) LIMIT :most
+  WHERE tenant_id = :tenant_id AND content_number = ANY (CAST(:numbers AS bigint[])) LIMIT :limit
 ) AS piece
 WHERE (c.tenant_id, c.content_number, c.position) = (piece.tenant_id, piece.content_number, piece.position)
 RETURNING c.position

@@ -118,6 +118,6 @@ async def _chunk(reader: Reader, tenant_id: str, content: Content, position: int
 async def remove(transaction: Writer, tenant_id: str, numbers: list[int]) -> None:
     """Remove contents that nothing refers to, in bounded statements."""
     key = {"tenant_id": tenant_id, "numbers": numbers}
-    while len(await transaction.rows(_SQL["remove_chunks"], **key, most=REMOVED_MAX)) == REMOVED_MAX:
+    while len(await transaction.rows(_SQL["remove_chunks"], **key, limit=REMOVED_MAX)) == REMOVED_MAX:
         pass
     await transaction.rows(_SQL["remove"], **key)
