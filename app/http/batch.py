@@ -19,6 +19,8 @@ from app.http.endpoint import Endpoint, Routes
 from app.http.fields import Body, Text, Verbatim
 
 routes = Routes("batch")
+# What changes submissions locks their session before them; so does a batch that is fenced by one of them.
+QUEUE = "submissions:write"
 REFUSED_HEADERS = frozenset({"idempotency-key", "authorization", "x-tenant-id", "host", "content-length"})
 
 
@@ -111,12 +113,13 @@ async def run_batch(call: Call, body: Batch) -> Answer:
     most = call.ground.settings.batch_operations_max
     if len(body.operations) > most:
         raise invalid("/operations", f"must have at most {most} items")
-    reads_only = all(_reads(call, operation) for operation in body.operations)
+    reads_only = not any(_written(call, operation) for operation in body.operations)
     if reads_only and call.claim is None:
         async with call.ground.database.reading() as call.reader:
             return await _run(call, body.operations)
     # Reads write nothing, under whatever attempt.
     call.held_fence = None if reads_only else call.fence
+    call.session_first = any(_written(call, operation, QUEUE) for operation in body.operations)
     answer = await idempotency.in_transaction(call, lambda: _run(call, body.operations), snapshot=reads_only)
     assert isinstance(answer, Answer)
     return answer
@@ -142,15 +145,15 @@ async def _run(call: Call, operations: list[Operation]) -> Answer:
     return Answer(200, _joined(shown), kept=_joined(kept))
 
 
-def _reads(call: Call, operation: Operation) -> bool:
-    """Whether the operation is a read. What no route answers is one too: it fails where it is carried out."""
+def _written(call: Call, operation: Operation, scope: str | None = None) -> bool:
+    """Whether the operation writes, under this scope if one is named. What no route answers fails where it is run."""
     if operation.method not in MUTATING:
-        return True
+        return False
     try:
         endpoint, _ = call.ground.router.match(operation.method, operation.path.partition("?")[0])
     except AppError:
-        return True
-    return bool(endpoint.reads)
+        return False
+    return not endpoint.reads and scope in (None, endpoint.scope)
 
 
 def _kept_of(written: Answer, endpoint: Endpoint) -> Answer:

@@ -57,6 +57,8 @@ class Call(Request):
     reader: Reader
     # The fence that is held for this call; None where there is none, or where the route holds it itself.
     held_fence: Fence | None = None
+    # Whether it may change the submission that is held: its session is locked before it, as everybody does.
+    session_first: bool = False
     batched: bool = False
     # Finds the caller as at the start; None for a call within another, which does not wait.
     find_caller: Callable[[], Awaitable[Caller]] | None = None

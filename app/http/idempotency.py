@@ -19,6 +19,7 @@ REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
 _HOLD = Statement("SELECT cairn_hold_attempt(:tenant_id, :submission_id, :attempt_id) AS held")
+_LOCK_SESSION = Statement("SELECT cairn_lock_session(:tenant_id, :submission_id) AS session")
 _KEEP = Statement(
     "INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)"
     " VALUES (:tenant_id, :key, :fingerprint, :status, :etag, :body)"
@@ -103,8 +104,12 @@ async def _kept(
 
 
 async def _hold_first(call: Call, transaction: Transaction) -> None:
-    if call.held_fence is not None:
-        await hold(call, transaction, call.held_fence)
+    fence = call.held_fence
+    if fence is None:
+        return
+    if call.session_first:
+        await transaction.row(_LOCK_SESSION, tenant_id=call.claim_tenant, submission_id=fence.submission_id)
+    await hold(call, transaction, fence)
 
 
 async def hold(call: Call, writer: Reader, fence: Fence) -> None:
