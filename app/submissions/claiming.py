@@ -11,7 +11,7 @@ from app.db.database import Answer, Reader, Writer
 from app.db.page import PAGE_BYTES_MAX
 from app.db.shape import stored_bytes
 from app.db.sql import Statement, load
-from app.submissions import store
+from app.submissions import store, transitions
 from app.submissions.watching import keys_of
 
 EMPTY = b'{"items":[]}'
@@ -92,7 +92,7 @@ async def lapse(database: Reader, limit: int, first_seconds: float, longest_seco
     The pause before the next attempt begins at `first_seconds` and doubles with each, up to `longest_seconds`.
     """
     rows = await database.rows(
-        store.SQL["lapse"], limit=limit, first_seconds=first_seconds, longest_seconds=longest_seconds
+        transitions.SQL["lapse"], limit=limit, first_seconds=first_seconds, longest_seconds=longest_seconds, dead=True
     )
     agents: dict[str, set[str]] = {}
     for row in rows:

@@ -119,25 +119,3 @@ WHERE CASE WHEN w.agent = '' THEN EXISTS (
     SELECT FROM submissions AS s WHERE s.tenant_id = w.tenant_id AND {{runnable}})
   ELSE EXISTS (
     SELECT FROM submissions AS s WHERE s.tenant_id = w.tenant_id AND s.agent = w.agent AND {{runnable}}) END
-
--- name: lapse
--- One statement for all that has lapsed. What only became the head of its session has no event: it comes with
--- revision 0.
-WITH changed AS MATERIALIZED (
-  SELECT * FROM cairn_lapse(
-    CAST(:limit AS integer), make_interval(secs => CAST(:first_seconds AS float8)),
-    make_interval(secs => CAST(:longest_seconds AS float8)))
-), event AS (
-  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
-  SELECT s.tenant_id, w.type, 'submission', s.id, {{submission}}
-  FROM changed AS s CROSS JOIN LATERAL (VALUES
-    (1, CASE WHEN s.status = 'settled' THEN 'submission.settled' WHEN s.attempt_count > 0 THEN 'submission.requeued'
-      ELSE 'submission.reverted' END),
-    (2, CASE WHEN s.status = 'settled' AND s.joined_into IS NULL THEN 'submission.dead' END)
-  ) AS w (place, type)
-  WHERE w.type IS NOT NULL AND s.revision > 0
-  ORDER BY s.sequence, w.place
-)
-SELECT s.tenant_id, s.agent, {{runnable}} AS runnable,
-  s.revision > 0 AND s.attempt_count > 0 AND s.joined_into IS NULL AS lapsed
-FROM changed AS s

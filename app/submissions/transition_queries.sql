@@ -1,13 +1,13 @@
 -- fragment: events
 -- Of everything that a settlement or a return has changed. What only became the head of its session has no event: it
--- comes with revision 0.
+-- comes with revision 0. What goes back to the queue and had an attempt was running; what had none was joining.
 event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
   SELECT s.tenant_id, w.type, 'submission', s.id, {{submission}}
   FROM changed AS s CROSS JOIN LATERAL (VALUES
-    (1, CASE WHEN s.status = 'settled' THEN 'submission.settled' WHEN s.id = :id THEN 'submission.requeued'
+    (1, CASE WHEN s.status = 'settled' THEN 'submission.settled' WHEN s.attempt_count > 0 THEN 'submission.requeued'
       ELSE 'submission.reverted' END),
-    (2, CASE WHEN s.status = 'settled' AND s.id = :id AND CAST(:dead AS boolean) THEN 'submission.dead' END)
+    (2, CASE WHEN s.status = 'settled' AND s.joined_into IS NULL AND CAST(:dead AS boolean) THEN 'submission.dead' END)
   ) AS w (place, type)
   WHERE w.type IS NOT NULL AND s.revision > 0
   ORDER BY s.sequence, w.place
@@ -34,6 +34,17 @@ WITH changed AS MATERIALIZED (
   SELECT * FROM cairn_return(
     :tenant_id, :id, :attempt_id, make_interval(secs => CAST(:delay_seconds AS float8)), :error)
 ), {{events}}, {{answer}}
+
+-- name: lapse
+-- The same for all whose lease has lapsed, in one statement.
+WITH changed AS MATERIALIZED (
+  SELECT * FROM cairn_lapse(
+    CAST(:limit AS integer), make_interval(secs => CAST(:first_seconds AS float8)),
+    make_interval(secs => CAST(:longest_seconds AS float8)))
+), {{events}}
+SELECT s.tenant_id, s.agent, {{runnable}} AS runnable,
+  s.revision > 0 AND s.attempt_count > 0 AND s.joined_into IS NULL AS lapsed
+FROM changed AS s
 
 -- name: apply_input
 -- Stamped once: what a repeat says of attempts and time changes nothing.
