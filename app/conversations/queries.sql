@@ -124,7 +124,8 @@ FROM (SELECT s.*, p.path FROM stream_paths AS p, conversation_streams AS s WHERE
 
 -- name: forward
 -- A page ends with its number of batches, or before the one that would make it too large; one batch always fits. The
--- bound in the text lets the plan be kept, see ARCHITECTURE.md.
+-- bound in the text lets the plan be kept, see ARCHITECTURE.md. The records are looked up in the order
+-- of the primary key: of a tenant that the statistics do not know yet, a join reads every batch for each one it shows.
 WITH head AS MATERIALIZED (
   SELECT s.number, s.incarnation, s.next_seq FROM stream_paths AS p, conversation_streams AS s WHERE {{place}}
 ), found AS MATERIALIZED (
@@ -133,11 +134,13 @@ WITH head AS MATERIALIZED (
   WHERE b.tenant_id = :tenant_id AND b.number = (SELECT h.number FROM head AS h)
     AND b.seq > :seq ORDER BY b.seq LIMIT 1000
 )
-SELECT h.incarnation, h.next_seq, b.seq, b.records
-FROM head AS h LEFT JOIN (
-  (SELECT * FROM found LIMIT CAST(:limit AS bigint)) AS f JOIN conversation_batches AS b ON b.tenant_id = :tenant_id AND b.number = f.number AND b.seq = f.seq
-    AND (f.before_bytes = 0 OR f.before_bytes + f.size_bytes <= CAST(:page_bytes_max AS bigint))
-) ON true ORDER BY b.seq
+SELECT h.incarnation, h.next_seq, f.seq, (
+  SELECT b.records FROM conversation_batches AS b
+  WHERE b.tenant_id = :tenant_id AND b.number = f.number AND b.seq >= f.seq ORDER BY b.seq LIMIT 1
+) AS records
+FROM head AS h LEFT JOIN (SELECT * FROM found LIMIT CAST(:limit AS bigint)) AS f
+  ON f.before_bytes = 0 OR f.before_bytes + f.size_bytes <= CAST(:page_bytes_max AS bigint)
+ORDER BY f.seq
 
 -- name: backward
 -- The same, the newest first.
@@ -149,11 +152,13 @@ WITH head AS MATERIALIZED (
   WHERE b.tenant_id = :tenant_id AND b.number = (SELECT h.number FROM head AS h)
     AND b.seq < :seq ORDER BY b.seq DESC LIMIT 1000
 )
-SELECT h.incarnation, h.next_seq, b.seq, b.records
-FROM head AS h LEFT JOIN (
-  (SELECT * FROM found LIMIT CAST(:limit AS bigint)) AS f JOIN conversation_batches AS b ON b.tenant_id = :tenant_id AND b.number = f.number AND b.seq = f.seq
-    AND (f.before_bytes = 0 OR f.before_bytes + f.size_bytes <= CAST(:page_bytes_max AS bigint))
-) ON true ORDER BY b.seq DESC
+SELECT h.incarnation, h.next_seq, f.seq, (
+  SELECT b.records FROM conversation_batches AS b
+  WHERE b.tenant_id = :tenant_id AND b.number = f.number AND b.seq >= f.seq ORDER BY b.seq LIMIT 1
+) AS records
+FROM head AS h LEFT JOIN (SELECT * FROM found LIMIT CAST(:limit AS bigint)) AS f
+  ON f.before_bytes = 0 OR f.before_bytes + f.size_bytes <= CAST(:page_bytes_max AS bigint)
+ORDER BY f.seq DESC
 
 -- name: put_checkpoint
 WITH {{numbered}}, put AS (

@@ -79,3 +79,44 @@ async def test_no_statement_reads_a_table_from_end_to_end(filled: asyncpg.Connec
     if name.startswith("list") or name in ("forward", "backward"):
         sorts = [kind for kind, _, _ in nodes(plan) if kind == "Sort"]
         assert len(sorts) <= (0 if name.startswith("list") else 1), "only a page is put in order"
+
+
+BURST = """
+INSERT INTO tenants (tenant_id) VALUES ('new');
+INSERT INTO stream_paths (tenant_id, path) VALUES ('new', 'p');
+INSERT INTO conversation_streams (tenant_id, number, agent_name, instance_id, incarnation, next_seq)
+  SELECT 'new', number, 'a', 'i', 'inc', 5000 FROM stream_paths WHERE tenant_id = 'new';
+INSERT INTO conversation_batches
+    (tenant_id, number, seq, producer_epoch, producer_sequence, digest, records, size_bytes)
+  SELECT 'new', p.number, n, 1, n, sha256(''), '[{}]', 4
+  FROM stream_paths AS p, generate_series(0, 4999) AS n WHERE p.tenant_id = 'new';
+"""
+
+
+@pytest.mark.parametrize(("name", "seq"), [("forward", -1), ("backward", 5000)])
+async def test_a_page_reads_its_own_batches_where_no_statistics_know_the_tenant(
+    filled: asyncpg.Connection, name: str, seq: int
+) -> None:
+    transaction = filled.transaction()
+    await transaction.start()
+    try:
+        await filled.execute(BURST)
+        values = {"tenant_id": "new", "path": "p", "seq": seq, "limit": 100, "page_bytes_max": 2**24}
+        statement = SQL[name]
+        explained = await filled.fetchval(
+            f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement.text}",
+            *(values[parameter] for parameter in statement.parameters),
+        )
+    finally:
+        await transaction.rollback()
+    passed_over = [number for key, number in numbers(json.loads(explained)) if key.startswith("Rows Removed")]
+    assert sum(passed_over) < 100, explained.decode()
+
+
+def numbers(plan: Any) -> Iterator[tuple[str, float]]:
+    """The numbers of a plan with their names."""
+    for key, value in plan.items() if isinstance(plan, dict) else enumerate(plan):
+        if isinstance(value, list | dict):
+            yield from numbers(value)
+        elif isinstance(value, int | float):
+            yield str(key), value
