@@ -65,6 +65,9 @@ class NatsHints:
                     closed_cb=self._closed,
                 )
                 await self._client.subscribe(self._root + ">", cb=self._received)
+                # Twice: the library sends the first ping ahead of the subscription, whose commands it gathers; the
+                # answer to the second says that the server has it.
+                await self._client.flush(CONNECT_SECONDS)
                 await self._client.flush(CONNECT_SECONDS)
         except _FAILURES as error:
             await self.close()
