@@ -12,6 +12,7 @@ from app.background import runner as runners
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner, drain
 from app.background.work import JobRunner
+from app.bus.hints import EmbeddedHints
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Unavailable
@@ -132,7 +133,7 @@ async def test_kept_answers_leave_after_a_day_in_batches(service: Service, clien
 
 async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh: Service) -> None:
     database, settings = fresh.ground.database, settings_for("postgresql://unused")
-    entries = timetable(settings, Metrics(), Keys(database, settings.auth), JobRunner(KINDS, 30))
+    entries = timetable(settings, Metrics(), Keys(database, settings.auth), JobRunner(KINDS, 30), EmbeddedHints())
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
@@ -142,7 +143,7 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
 async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) -> None:
     database, metrics = fresh.ground.database, Metrics()
     settings = settings_for("postgresql://unused")
-    async with background(settings, database, metrics, Keys(database, settings.auth)):
+    async with background(settings, database, metrics, Keys(database, settings.auth), EmbeddedHints()):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(
