@@ -164,7 +164,7 @@ async def test_every_write_carries_the_attempt_and_what_is_left_settles(server: 
 @pytest.mark.parametrize(
     ("error", "verb", "said"),
     [
-        (ValueError("no\0 \ud83d"), "fail", {"error": "ValueError: no\ufffd ?"}),
+        (ValueError("no\0"), "fail", {"error": "ValueError: no\ufffd"}),
         (Requeue("too busy", delay_seconds=5), "requeue", {"delay_seconds": 5, "error": "too busy"}),
         (StaleAttemptError("stale_attempt", 409, facts={"submission_id": "sub_1"}), None, {}),
         (StaleAttemptError("stale_attempt", 409, facts={"submission_id": "sub_2"}), "fail", {}),
@@ -182,6 +182,15 @@ async def test_what_a_block_raises_says_what_is_settled(
     assert held.end == {"fail": "failed", "requeue": "requeued", None: "lost"}[verb]
     if verb:
         assert queue.asked[-1][1].items() >= {"attempt_id": "att_1", **said}.items()
+
+
+async def test_an_error_that_no_text_can_hold_is_told_as_near_as_can_be(server: ScriptedServer, queue: Queue) -> None:
+    async def work(held: HeldSubmission) -> None:
+        # Not raised: where a traceback with it is written, a log that is UTF-8 fails.
+        await held.fail("no \ud83d")
+
+    held, _ = await one_block(server, work, lease_seconds=20)
+    assert (held.end, queue.asked[-1][1]["error"]) == ("failed", "no ?")
 
 
 async def test_a_block_settles_in_one_transaction_with_what_it_did(server: ScriptedServer, queue: Queue) -> None:
