@@ -78,7 +78,7 @@ class Conflict(AppError):
 
 
 class StaleAttempt(Conflict):
-    """The attempt named in `Submission-Attempt` does not own its submission."""
+    """The attempt named in `Submission-Attempt`, or by the call itself, does not own its submission."""
 
     code, title = "stale_attempt", "Another attempt owns this submission"
 

@@ -181,6 +181,8 @@ RAW_BODY = {
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
 }
 MUTATING = frozenset({"post", "put", "patch", "delete"})
+# What these change has no ETag to be named.
+WITHOUT_ETAG = frozenset({"/v1/api-keys/{key_id}/rotate", "/v1/jobs/{job_id}/cancel"})
 
 
 def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> None:
@@ -194,7 +196,9 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
     for parameter in parameters:
         _finish_parameter(parameter)
     if path.startswith("/v1"):
-        parameters += _request_headers(method, immutable="304" in responses)
+        # A POST that creates nothing changes what its path names.
+        changing = method == "post" and "{" in path and "201" not in responses and path not in WITHOUT_ETAG
+        parameters += _request_headers(method, changing=changing, immutable="304" in responses)
     if parameters:
         operation["parameters"] = parameters
     if "201" in responses and path != "/v1/api-keys":
@@ -212,11 +216,11 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
             response["headers"] = _success_headers(status, response, method if path.startswith("/v1") else "")
 
 
-def _request_headers(method: str, *, immutable: bool) -> list[dict[str, Any]]:
+def _request_headers(method: str, *, changing: bool, immutable: bool) -> list[dict[str, Any]]:
     names = ["X-Tenant-Id"]
     if method in MUTATING:
         names += ["Idempotency-Key", "Submission-Attempt"]
-    if method in ("put", "patch", "delete"):
+    if changing or method in ("put", "patch", "delete"):
         names.append("If-Match")
     if immutable:
         names.append("If-None-Match")

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,26 @@ async def test_every_read_answers_head_as_get_without_the_body(service: Service,
         assert [item for item in head.headers.items() if item[0] not in moving] == [
             item for item in got.headers.items() if item[0] not in moving
         ], line.route
+
+
+async def test_a_transition_holds_the_precondition_that_the_document_names(
+    client: httpx.AsyncClient, document: dict[str, Any]
+) -> None:
+    ids = await arrange(client, client.headers["x-test-tenant"])
+    named = {
+        f"{method} {path}"
+        for method, path, operation in operations(document)
+        if method == "POST" and {"$ref": "#/components/parameters/If-Match"} in operation["parameters"]
+    }
+    refused = set()
+    for line in SCRIPT:
+        if line.method == "POST" and "{" in line.route:
+            stale = replace(line, headers={**line.headers, "If-Match": '"99"'})
+            if (await stale.call(client, ids)).status_code == 412:
+                refused.add(line.route)
+    # The run is open and the submission ready: an exact repeat is answered whatever it names.
+    repeated = {"POST /v1/evolution-runs/{run_id}/reopen", "POST /v1/submissions/{submission_id}/ready"}
+    assert refused == named - repeated
 
 
 async def test_a_method_that_a_path_does_not_answer_is_refused_with_those_it_does(
