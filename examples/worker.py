@@ -1,6 +1,8 @@
-"""A worker that counts words: `CAIRN_URL=… CAIRN_KEY=… python -m examples.worker`, until Ctrl-C or SIGTERM.
+"""A worker that counts words, until Ctrl-C or SIGTERM.
 
-Its submissions are for the agent `counter`; their input is `{"invocation_id": …, "text": …}`.
+`CAIRN_KEY=$(cat var/development-key) .venv/bin/python -m examples.worker` beside `make run`; `CAIRN_URL` names another
+service. Its submissions are for the agent `counter`; their input is `{"invocation_id": …, "text": …}`, and it ends that
+invocation, which must be there.
 """
 
 from __future__ import annotations

@@ -38,13 +38,14 @@ def test_a_worker_program_works_until_it_is_told_to_stop(
     served: Served, cairn: Cairn, tmp_path: Path, program: str
 ) -> None:
     arguments = ["-m", "examples.worker"]
-    if program == "document":
-        [block, *_] = re.findall(r"```python\n(.*?)```", (ROOT / "docs/workers.md").read_text(), re.DOTALL)
-        told = block.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key)
-        Path(tmp_path, "worker.py").write_text(told)
-        arguments = [str(tmp_path / "worker.py")]
-    version = cairn.versions.create("wf_1", dsl={}, workflow={})
     ids = [f"inv_{number}" for number in range(3)]
+    if program == "document":
+        told = (ROOT / "docs/workers.md").read_text().replace("http://127.0.0.1:8000", served.url)
+        block, asked, *_ = re.findall(r"```python\n(.*?)```", told.replace("cairn_…", served.key), re.DOTALL)
+        Path(tmp_path, "worker.py").write_text(block)
+        arguments = [str(tmp_path / "worker.py")]
+        exec(asked, {})
+    version = cairn.versions.create("wf_1", dsl={}, workflow={})
     for one in ids:
         cairn.invocations.create(id=one, version_id=version.id)
         cairn.submissions.admit(
@@ -55,6 +56,8 @@ def test_a_worker_program_works_until_it_is_told_to_stop(
         until(lambda: not cairn.submissions.any_unsettled(), "the end of the work")
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_SECONDS) == 0
+    if program == "document":
+        ids.append("counting_1")
     for one in ids:
         answer = cairn.invocations.get(one, include=["output"]).output
         assert answer is not None

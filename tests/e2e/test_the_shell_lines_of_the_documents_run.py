@@ -1,0 +1,43 @@
+"""The shell lines of the documents that go on from the README's story, pasted into a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Served
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def shell_lines(document: str) -> str:
+    return "\n".join(re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL))
+
+
+def api() -> str:
+    """The line of the story that defines `api`."""
+    [line] = re.findall(r"^api\(\) .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    return str(line)
+
+
+@pytest.mark.parametrize(
+    ("document", "last"),
+    [
+        ("docs/conversations.md", '"records":[{"id": "r1", "type": "note", "confidence": 1.0}]'),
+        ("docs/attachments.md", "three small words"),
+    ],
+)
+def test_the_lines_can_be_pasted_twice(served: Served, tmp_path: Path, document: str, last: str) -> None:
+    for _ in range(2):
+        pasted = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"{api()}\n{shell_lines(document)}"],
+            cwd=tmp_path, env={**os.environ, "CAIRN_URL": served.url, "CAIRN_KEY": served.key},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert pasted.returncode == 0, pasted.stderr
+        assert '"request_id"' not in pasted.stdout
+        assert last in pasted.stdout.splitlines()[-1]
