@@ -13,6 +13,7 @@ from app.db.database import set_codecs
 from app.http.service import Service
 from tests.conftest import Make, new_tenant
 from tests.payloads import problem, send
+from tests.statements import sent_by
 
 RUNS = "/v1/evolution-runs"
 DERIVED = ("duration", "generation_count", "invocation_count", "successful_invocation_count", "total_cost",
@@ -191,10 +192,8 @@ def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def explained(service: Service, client: httpx.AsyncClient, path: str) -> list[dict[str, Any]]:
     """The nodes of the plan, as carried out, of the one statement behind a page."""
-    seen: list[Any] = []
-    async with service.ground.database.writing() as transaction:
-        transaction.connection.add_query_logger(seen.append)
-    answer = await client.get(path)
+    async with sent_by(service) as seen:
+        answer = await client.get(path)
     assert answer.status_code == 200, answer.text
     sent = [query for query in seen if "evolution_runs AS t" in query.query]
     assert len(sent) == 1, "a page is one statement"

@@ -13,6 +13,7 @@ import pytest
 from app.db.database import set_codecs
 from app.http.service import Service
 from tests.conftest import new_tenant, running, settings_for
+from tests.statements import sent_by
 
 ROWS = 10_000
 SEED = """
@@ -54,17 +55,13 @@ async def test_b07_a_page_costs_its_rows_and_every_row_comes_once(
     long_list: tuple[Service, httpx.AsyncClient], query: str
 ) -> None:
     service, client = long_list
-    sent: list[Any] = []
-    async with service.ground.database.writing() as transaction:
-        transaction.connection.add_query_logger(sent.append)
     seen: list[tuple[str, str]] = []
-    cursor = ""
-    while True:
-        page = (await client.get(f"/v1/node-invocations?limit=1000&{query}{cursor}")).json()
-        seen += [(item["invocation_id"], item["id"]) for item in page["items"]]
-        if page["next_cursor"] is None:
-            break
-        cursor = f"&cursor={page['next_cursor']}"
+    cursor: str | None = ""
+    async with sent_by(service) as sent:
+        while cursor is not None:
+            page = (await client.get(f"/v1/node-invocations?limit=1000&{query}{cursor}")).json()
+            seen += [(item["invocation_id"], item["id"]) for item in page["items"]]
+            cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
     assert len(seen) == len(set(seen)) == ROWS
     assert seen == sorted(seen, reverse="asc" not in query)
     queries = [query for query in sent if "FROM node_invocations AS t" in query.query]
