@@ -31,6 +31,7 @@ class Cairn(SyncSurface):
 
     `tenant` names the tenant that an operator's key acts for; a tenant's own key needs none. `attempt` is
     `(submission_id, attempt_id)`: every write then happens only while that attempt owns its submission.
+    Raises `ValueError` for a URL without http:// or https://, and for a key that no header can carry.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Cairn(SyncSurface):
         retry: Retry | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        http = httpx.Client(base_url=url, timeout=timeout_seconds)
+        http = httpx.Client(base_url=_absolute(url), timeout=timeout_seconds)
         super().__init__(SyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
 
     def using(
@@ -107,7 +108,7 @@ class AsyncCairn(AsyncSurface):
         retry: Retry | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        http = httpx.AsyncClient(base_url=url, timeout=timeout_seconds)
+        http = httpx.AsyncClient(base_url=_absolute(url), timeout=timeout_seconds)
         super().__init__(AsyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
 
     def using(
@@ -225,6 +226,17 @@ def _on(mode: AsyncTransport) -> AsyncCairn:
     return other
 
 
+def _absolute(url: str) -> str:
+    # Told at once: to a transport it would look like a server that cannot be reached, which is tried again.
+    try:
+        read = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"url {url!r} cannot be read ({error}); give one such as {DEFAULT_URL}") from error
+    if read.scheme not in ("http", "https") or not read.host:
+        raise ValueError(f"url {url!r} has no http:// or https:// with a host; give one such as {DEFAULT_URL}")
+    return url
+
+
 def _headers(
     key: str | None,
     tenant: str | None,
@@ -232,6 +244,8 @@ def _headers(
     idempotency_key: str | None = None,
     if_match: str | None = None,
 ) -> dict[str, str]:
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ValueError("key is not printable ASCII; give the key as it was shown, with nothing around it")
     given = {
         "Authorization": f"Bearer {key}" if key else None,
         "X-Tenant-Id": tenant,

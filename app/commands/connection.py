@@ -37,7 +37,11 @@ def connected(url: str, key: str | None, tenant: str | None) -> Iterator[Cairn]:
     place = _place(url)
     kept = None if key else development_key(place)
     try:
-        with Cairn(url, key=key or kept, tenant=tenant) as cairn:
+        client = Cairn(url, key=key or kept, tenant=tenant)
+    except ValueError as error:
+        refuse(f"{error}.")
+    try:
+        with client as cairn:
             yield cairn
     except UnreachableError as error:
         refuse(
