@@ -177,7 +177,8 @@ class Queue:
         """Back in the queue, or dead."""
         sub.owned(attempt_id)
         if sub.on_lapse == "requeue" and sub.attempt_count >= sub.max_attempts:
-            text = f"{why or 'The attempt was given back.'} No attempt is left of {sub.max_attempts}."
+            said = (why or "").rstrip() or "The attempt was given back."
+            text = f"{said if said[-1] in '.!?…' else said + '.'} No attempt is left of {sub.max_attempts}."
             self.settle(sub, "failed", text)
             self.dead.append(sub.id)
             return

@@ -87,6 +87,22 @@ async def test_b12_what_has_nothing_left_is_settled_instead_and_its_session_goes
     await calls.claim("b")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("the text is not there yet", "the text is not there yet."),
+        ("Is it there?", "Is it there?"),
+        ("Traceback\nKeyError: 'a'\n", "Traceback\nKeyError: 'a'."),
+        (" ", "The attempt was given back."),
+        (None, "The attempt was given back."),
+    ],
+)
+async def test_why_it_is_given_up_is_said_in_sentences(calls: Calls, given: str | None, said: str) -> None:
+    await calls.running("a", max_attempts=1)
+    settled = await calls.done("a/requeue", attempt_id="at", error=given)
+    assert settled["error"] == f"{said} No attempt is left of 1."
+
+
 async def test_what_is_held_for_its_owner_always_goes_back(calls: Calls) -> None:
     await calls.running("a", max_attempts=1, on_lapse="hold")
     for attempt in range(3):

@@ -93,7 +93,7 @@ async def test_what_has_no_time_left_is_given_up(service: Service, client: httpx
     await lapsed(service, client)
     dead = await shown(client, "a")
     assert (dead["outcome"], dead["error"]) == (
-        "failed", "The lease of attempt 1 lapsed without an answer. No time is left: 60 seconds after the first claim.",
+        "failed", "The lease of attempt 1 lapsed without an answer. No time is left: its timeout_at has passed.",
     )  # fmt: skip
     assert [row["reason"] for row in await letters(service, client)] == ["time_exhausted"]
 
