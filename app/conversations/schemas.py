@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from app.conversations.records import Records
 from app.http.fields import Body, Count, Id, Name, Query, Verbatim
@@ -23,6 +24,12 @@ Offset = Annotated[
     ),
 ]
 ReadLimit = Annotated[int, Field(ge=1, le=READ_LIMIT_MAX)]
+# Can be sent as it is; under `submission` an attempt would have to run.
+APPEND_EXAMPLE: JsonDict = {
+    "path": "agents/echo/i1", "producer_id": "p1", "producer_epoch": 3,
+    "incarnation": "inc_019b1e2f3a4b7c5d8e9f0a1b2c3d4e5f", "producer_sequence": 7,
+    "records": [{"v": 1, "id": "r1", "type": "user_message"}],
+}  # fmt: skip
 
 
 class Identity(Body):
@@ -55,6 +62,8 @@ class Attempt(Body):
 
 class Append(Body):
     """A batch of records to append: all of them under one offset, or none."""
+
+    model_config = ConfigDict(json_schema_extra={"example": APPEND_EXAMPLE})
 
     path: Name = Field(examples=["agents/echo/i1"])
     producer_id: Name = Field(examples=["p1"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from app.http.fields import Body, Id, Instant, Name, Verbatim
 from app.http.paging import IncludingListQuery, PageOf
@@ -29,10 +30,20 @@ def _client_time(value: datetime) -> datetime:
 
 ClientTime = Annotated[Instant, AfterValidator(_client_time)]
 LeaseSeconds = Annotated[int, Field(ge=1, le=LEASE_SECONDS_MAX)]
+# Bodies that can be sent as they are: one made of every member's own example holds what excludes or hides another.
+ADMISSION_EXAMPLE: JsonDict = {
+    "id": "sub_9", "session_key": "user-42", "kind": "direct", "agent": "researcher", "instance_id": "researcher-1",
+    "input": {"message": {"kind": "user", "body": "Why is the sky blue?"}},
+}  # fmt: skip
+CLAIM_EXAMPLE: JsonDict = {"attempt_id": "att_2", "owner_id": "worker-3", "lease_seconds": 30}
+CLAIM_NEXT_EXAMPLE: JsonDict = {"owner_id": "worker-3", "agent": "researcher", "limit": 1, "lease_seconds": 30}
+RENEWAL_EXAMPLE: JsonDict = {"owner_id": "worker-3", "submission_ids": ["sub_9"], "lease_seconds": 30}
 
 
 class NewSubmission(Body):
     """A submission to admit to the queue of its session."""
+
+    model_config = ConfigDict(json_schema_extra={"example": ADMISSION_EXAMPLE})
 
     id: Id | None = Field(None, examples=["sub_9"])
     session_key: Name = Field(examples=["user-42"])
@@ -66,12 +77,16 @@ class Lease(Body):
 class Claim(Lease):
     """Who claims, under which attempt, and for how long."""
 
+    model_config = ConfigDict(json_schema_extra={"example": CLAIM_EXAMPLE})
+
     attempt_id: Id = Field(examples=["att_2"])
     owner_id: Id = Field(examples=["worker-3"])
 
 
 class ClaimNext(Body):
     """Who asks for work, how much of it, and how long to wait while there is none."""
+
+    model_config = ConfigDict(json_schema_extra={"example": CLAIM_NEXT_EXAMPLE})
 
     owner_id: Id = Field(examples=["worker-3"])
     agent: Name | None = Field(None, description="Only submissions of this agent.", examples=["researcher"])
@@ -82,6 +97,8 @@ class ClaimNext(Body):
 
 class RenewLeases(Body):
     """Whose leases to renew, which, and for how long from now."""
+
+    model_config = ConfigDict(json_schema_extra={"example": RENEWAL_EXAMPLE})
 
     owner_id: Id = Field(examples=["worker-3"])
     submission_ids: list[Id] = Field(max_length=RENEW_MAX, examples=[["sub_9"]])

@@ -74,8 +74,8 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif label.endswith("/nodes") and body.get("status", "running") == "running":
         body.pop("ended_at", None)
     elif label == "POST /v1/submissions/claim-next":
-        # Nobody else admits anything meanwhile.
-        body["wait_seconds"] = 0
+        # Nobody else admits anything meanwhile, and what the other operations work on is not taken.
+        body.update(wait_seconds=0, agent=body.get("agent") or "researcher")
     elif label == "POST /v1/submissions/{submission_id}/claim":
         # A lease is given in one way.
         body.pop("lease_expires_at", None)
