@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from app.conversations.errors import (
     AppendUnauthorized,
@@ -132,17 +132,25 @@ async def append(writer: Writer, tenant_id: str, given: Mapping[str, Any], batch
             return  # a twin was faster: the next try answers its offset
         _check_sequence(found, given)
         if strange is not None:
-            raise AppendUnauthorized(
-                f"Record {strange} carries ids of another attempt than the one given, or of one where none is given.",
-                reason="record_of_another_attempt" if submission_id else "submission_required",
-                record=strange,
-            )
+            _refuse_record(strange, owned=submission_id is not None)
         if submission_id is not None:
             _check_attempt(found, submission_id, attempt_id)
 
     return await decided(
         writer, SQL["append"], why, **arguments,
         permitted=strange is None, only_digest=batch.only_digest, records=batch.text, size_bytes=len(batch.text),
+    )  # fmt: skip
+
+
+def _refuse_record(record: int, *, owned: bool) -> NoReturn:
+    if owned:
+        raise AppendUnauthorized(
+            f"Record {record} carries ids of another attempt than the one in `submission`.",
+            reason="record_of_another_attempt", record=record,
+        )  # fmt: skip
+    raise AppendUnauthorized(
+        f"Record {record} carries ids of an attempt; send that attempt as `submission`: {{submission_id, attempt_id}}.",
+        reason="submission_required", record=record,
     )  # fmt: skip
 
 

@@ -22,6 +22,9 @@ routes = Routes("batch")
 # What changes submissions locks their session before them; so does a batch that is fenced by one of them.
 QUEUE = "submissions:write"
 REFUSED_HEADERS = frozenset({"idempotency-key", "authorization", "x-tenant-id", "host", "content-length"})
+SENT_ALONE = (
+    "streams, raw bytes, waits, a conversation's acquire and append, capabilities, health and batches are sent alone"
+)
 
 
 class Operation(Body):
@@ -169,7 +172,7 @@ def _joined(results: list[bytes]) -> bytes:
 
 def _answer(index: int, answer: Any) -> Answer:
     if not isinstance(answer, Answer):
-        raise InvalidInput(f"Operation {index} does not answer JSON; it cannot run inside a batch.")
+        raise InvalidInput(f"Operation {index} does not answer JSON; it cannot run inside a batch: {SENT_ALONE}.")
     return answer
 
 
@@ -185,7 +188,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
         headers.append((b"submission-attempt", call.headers["submission-attempt"].encode("latin-1")))
     endpoint, values = call.ground.router.match(operation.method, path)
     if not endpoint.batchable or endpoint.open_to_all:
-        raise InvalidInput(f"Operation {index} cannot run inside a batch.")
+        raise InvalidInput(f"Operation {index} cannot run inside a batch: {SENT_ALONE}.")
     scope = {
         **call.scope,
         "method": operation.method,

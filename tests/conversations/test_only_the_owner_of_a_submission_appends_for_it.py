@@ -49,6 +49,7 @@ async def test_records_that_carry_ids_need_a_submission(stream: Stream, queue: Q
     await queue.runs()
     refused = await stream.append(b'[{"a":1},%b]' % record)
     assert refusal(refused) == ("append_unauthorized", "submission_required")
+    assert "send that attempt as `submission`" in refused.json()["detail"]
     assert (refused.json()["record"], await stored(stream)) == (1, 0)
 
 

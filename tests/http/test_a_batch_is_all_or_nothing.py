@@ -49,6 +49,9 @@ async def test_what_cannot_run_inside_is_refused(client: httpx.AsyncClient) -> N
     ):
         answer = await client.post("/v1/batch", json={"operations": [operation]})
         assert answer.status_code == status, answer.text
+    inside = {"method": "GET", "path": "/v1/capabilities"}
+    told = (await client.post("/v1/batch", json={"operations": [inside]})).json()["detail"]
+    assert told.startswith("Operation 0 cannot run inside a batch: streams, raw bytes, waits,")
 
 
 async def test_a_batch_of_reads_sees_one_snapshot(client: httpx.AsyncClient, make: Make) -> None:
