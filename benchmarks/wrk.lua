@@ -20,6 +20,7 @@ function init(arguments)
   for wire in (text .. mark):gmatch("(.-)" .. mark) do
     local parts = {}
     captures = captures or wire:find("<<", 1, true) ~= nil
+    counts = counts or wire:find("##", 1, true) ~= nil
     wire = wire:gsub("~~", string.format("%02d", client)) .. "@@"
     for part in wire:gmatch("(.-)@@") do parts[#parts + 1] = part end
     requests[#requests + 1] = parts
@@ -34,7 +35,8 @@ function request()
   turn = turn % #requests + 1
   if turn == 1 then number = number + 1 end
   local wire = table.concat(requests[turn], prefix .. string.format("%06d", number))
-  wire = wire:gsub("##", string.format("%d", 10000000 + number), 1)
+  -- To look for it in a long request takes as long as to send that.
+  if counts then wire = wire:gsub("##", string.format("%d", 10000000 + number), 1) end
   if not captures then return wire end
   return (wire:gsub("<<([a-z_]+)>>", captured))
 end
