@@ -102,11 +102,11 @@ def replaced(value: Any, mark: str, by: str) -> Any:
 
 def captured_from(body: bytes) -> dict[str, str]:
     """What an answer names, under the marks that stand for it. Raises `LookupError` where it names nothing."""
-    found = {name.encode(): mark for mark in CAPTURED for name in [mark.strip("<>")]}
+    marks = {mark.strip("<>").encode(): mark for mark in CAPTURED}
     captured: dict[str, str] = {}
     for name, value in _NAMED.findall(body):
-        if name in found:
-            captured.setdefault(found[name], value.decode())
+        if name in marks:
+            captured.setdefault(marks[name], value.decode())
     if not captured:
         raise LookupError("The answer names nothing to go on with: is the queue empty?")
     return captured
@@ -129,9 +129,11 @@ async def _rate(work: Work, clients: int, seconds: int) -> float:
         for number in range(most):
             if time.perf_counter() >= deadline:
                 return
-            unique = f"{prefix}{name}{number + (most != 1):06d}"
+            # The first round is that of the warming up.
+            turn = number + (most != 1)
+            unique = f"{prefix}{name}{turn:06d}"
             for text, arguments in plan:
-                rows = await connection.fetch(text, *arguments.of(unique, number + (most == sys.maxsize), captured))
+                rows = await connection.fetch(text, *arguments.of(unique, turn, captured))
                 if captures:
                     captured |= captured_from(rows[0]["body"])
             done += 1

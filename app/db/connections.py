@@ -1,7 +1,7 @@
 """The open connections between one use and the next.
 
-The pool of the driver makes a task for each acquisition and another for each release, which took as long as much of a
-hot request. So a connection that was left clean is kept beside the pool, and taken from there without waiting. All
+The pool of the driver makes a task for each acquisition and another for each release, which a profile of a hot request
+shows. So a connection that was left clean is kept beside the pool, and taken from there or handed to who waits. All
 else stays the pool's: opening them, and those that an error, a time-out or a cancellation met.
 """
 
@@ -67,7 +67,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[asyncpg.Connection | None] = loop.create_future()
         self._line.append(turn)
-        # A tenth of what a time-out around it costs, and this is waited for often.
+        # A timer of the loop is less work than a time-out around the wait.
         late = loop.call_later(deadline - monotonic(), _give_up, turn)
         try:
             return await turn
@@ -115,10 +115,12 @@ class Connections:
             self._pool.terminate()
 
     async def _sweep(self) -> None:
-        while self._kept:
-            await asyncio.sleep(SWEEP_SECONDS)
-            await self._let_go(IDLE_SECONDS)
-        self._sweeping = None
+        try:
+            while self._kept:
+                await asyncio.sleep(SWEEP_SECONDS)
+                await self._let_go(IDLE_SECONDS)
+        finally:
+            self._sweeping = None
 
     async def _let_go(self, idle_seconds: float) -> None:
         """Give back to the pool what has not been used for so long; the longest unused are first."""
