@@ -83,7 +83,27 @@ class NatsSettings(Group):
     subject_prefix: str = Field(
         "cairn",
         pattern=r"^[A-Za-z0-9_-]{1,64}$",
-        description="First word of every subject; another one for each Cairn that shares a NATS.",
+        description="First word of the subjects of hints; another one for each Cairn that shares a NATS.",
+    )
+    stream_prefix: str = Field(
+        "automation",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="First word of the subjects and streams of JetStream; another one for each Cairn that shares it.",
+    )
+    stream_replicas: int = Field(
+        1, ge=1, le=5, description="Copies of each stream; 3 or 5 where NATS is a cluster, 1 where it is one server."
+    )
+    stream_bytes_max: int = Field(
+        1024 * MIB, ge=MIB, le=1024 * 1024 * MIB, description="Largest size of each stream on disk, in bytes."
+    )
+    stream_age_seconds: int = Field(
+        86_400, ge=60, le=31_536_000, description="Queued deliveries leave the stream after this; PostgreSQL has them."
+    )
+    dead_letter_age_seconds: int = Field(
+        2_592_000, ge=60, le=31_536_000, description="How long the stream of dead letters keeps what nobody took."
+    )
+    duplicate_seconds: int = Field(
+        120, ge=1, le=3600, description="Within this time a message that is published twice is stored once."
     )
 
 
@@ -158,6 +178,46 @@ class QueueSettings(Group):
     )
 
 
+class WebhookSettings(Group):
+    """How webhooks are delivered."""
+
+    encryption_keys: SecretStr | None = Field(
+        None,
+        description="Keys that seal the secrets of webhooks at rest, the newest first, separated by commas; `cairn"
+        " webhooks new-key` makes one. Without any no webhook can be made.",
+    )
+    allow_private: str = Field(
+        "",
+        description="Networks (10.1.0.0/16) and host names that webhooks may reach although they are private, separated"
+        " by commas.",
+    )
+    concurrency: int = Field(10, ge=1, le=100, description="Deliveries under way to one endpoint, over all processes.")
+    in_flight_max: int = Field(500, ge=1, le=10_000, description="Deliveries under way in one process.")
+    attempt_seconds: float = Field(
+        15, gt=0, le=300, description="Longest time of one attempt, from the look-up of the name to the answer's end."
+    )
+    schedule: str = Field(
+        "5,300,1800,7200,18000,36000,50400,72000,86400",
+        pattern=r"^\d{1,7}(\.\d{1,3})?(,\d{1,7}(\.\d{1,3})?){0,49}$",
+        description="Pauses after each failed attempt, in seconds; after the last one a delivery is a dead letter.",
+    )
+    retry_after_seconds_max: float = Field(
+        86_400, ge=0, le=604_800, description="Longest pause that an endpoint's Retry-After can ask for."
+    )
+    disable_after_seconds: float = Field(
+        432_000, gt=0, le=31_536_000, description="A webhook whose attempts all failed for so long is disabled."
+    )
+    response_bytes_max: int = Field(
+        16_384, ge=0, le=1_048_576, description="How much of an endpoint's answer is read and kept, in bytes."
+    )
+    rotation_seconds: float = Field(
+        86_400, ge=0, le=2_592_000, description="How long the old secret of a webhook still signs after a rotation."
+    )
+    look_seconds: float = Field(
+        0.5, gt=0, le=60, description="How often due deliveries are looked for, besides when something moves."
+    )
+
+
 class LogSettings(Group):
     """What the process writes to standard error."""
 
@@ -191,6 +251,7 @@ class Settings(BaseSettings):
     auth: AuthSettings = Field(default_factory=AuthSettings)
     background: BackgroundSettings = Field(default_factory=BackgroundSettings)
     queue: QueueSettings = Field(default_factory=QueueSettings)
+    webhooks: WebhookSettings = Field(default_factory=WebhookSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
     var_folder: Path = Field(Path("var"), description="Where `cairn dev` keeps the data of its embedded servers.")

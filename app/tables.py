@@ -15,6 +15,7 @@ import app.evolution.tables
 import app.http.tables
 import app.invocations.tables
 import app.jobs.tables
+import app.leases.tables
 import app.mcp.tables
 import app.messages.tables
 import app.nodes.tables
@@ -23,6 +24,7 @@ import app.stamps.tables
 import app.submissions.tables
 import app.tenants.tables
 import app.versions.tables
+import app.webhooks.tables
 import app.workflows.tables  # noqa: F401
 from app.db.columns import METADATA
 

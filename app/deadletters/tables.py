@@ -19,9 +19,16 @@ dead_letters = Table(
     Column("attempts", BigInteger, nullable=False),
     words("last_error"),
     moment("created_at", default=True),
+    # When the bus was told of it; only letters of webhooks are told there.
+    moment("announced_at"),
     ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
     CheckConstraint("source IN ('submission', 'webhook')", name="source"),
     Index("ix_dead_letters_created_at", "tenant_id", "created_at", "id"),
     Index("ix_dead_letters_source", "tenant_id", "source", "created_at", "id"),
     Index("ix_dead_letters_subject", "tenant_id", "subject"),
+    Index(
+        "ix_dead_letters_unannounced",
+        "created_at",
+        postgresql_where=text("announced_at IS NULL AND source = 'webhook'"),
+    ),
 )

@@ -25,6 +25,7 @@ STATUSES = {
     "node_invocations": ["running", "completed", "failed"],
     "jobs": ["queued", "running", "completed", "failed", "cancelled"],
     "sessions": ["active", "suspended", "completed", "crashed", "archived"],
+    "webhook_deliveries": ["pending", "queued", "sending", "delivered", "dead"],
     "submissions": ["queued", "running", "terminalizing", "settled", "joining", "joined"],
     "mcp_versions": ["draft", "in_review", "testflight", "released", "rejected", "yanked"],
 }
@@ -100,6 +101,13 @@ async def fill(connection: asyncpg.Connection, tenant: str) -> None:
             "INSERT INTO sessions (tenant_id, id, status, digest) VALUES ($1, $2, $2, sha256('x'))", tenant, status
         )
     await fill_submissions(connection, tenant)
+    for status in STATUSES["webhook_deliveries"]:
+        await connection.execute(
+            "INSERT INTO webhook_deliveries (tenant_id, id, webhook_id, event_type, body, status, lapses_at, ended_at)"
+            f" VALUES ($1, $2, 'w', 'x.y', '{{}}', $2, {'now()' if status in ('queued', 'sending') else 'NULL'},"
+            f" {'now()' if status in ('delivered', 'dead') else 'NULL'})",
+            tenant, status,
+        )  # fmt: skip
     for status in STATUSES["mcp_versions"]:
         await connection.execute(
             "INSERT INTO mcp_versions (tenant_id, server_id, id, version, status, listed, digest)"

@@ -1,0 +1,1 @@
+"""Named leases: one holder at a time, with a fencing token that only grows."""

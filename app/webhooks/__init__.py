@@ -1,0 +1,1 @@
+"""Webhooks: who wants to be told of which events, and every delivery with its attempts."""
