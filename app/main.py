@@ -34,6 +34,7 @@ from app.db.probe import Probe, revision_now
 from app.deadletters.routes import routes as dead_letter_routes
 from app.errors import AppError
 from app.evaluations.routes import routes as evaluation_routes
+from app.events import watching as events
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.events.routes import routes_about
 from app.events.store import Subject
@@ -109,6 +110,7 @@ SUBJECTS = (
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
     conversations.KIND: conversations.moved,
+    events.KIND: events.moved,
     submissions.KIND: submissions.moved,
 }
 # What a job that a client asked for does, by kind.
@@ -122,8 +124,12 @@ def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner,
     async def write_down_key_use(_database: Database, _limit: int) -> int:
         return await keys.record_use()
 
+    def tell_of_events(tenant_ids: list[str]) -> None:
+        hints.publish(*events.keys_of(tenant_ids))
+
+    sequence = sequencer(metrics.sequenced_after, tell_of_events)
     return [
-        Entry("sequence events", sequencer(metrics.sequenced_after), idle.sequencer_idle_seconds, limit=1000),
+        Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
         Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12),
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000),
         Entry("purge kept answers", purge_kept_answers, 60, limit=1000),

@@ -12,13 +12,20 @@ _LOCK = Statement("SELECT pg_advisory_xact_lock(:lock)")
 _MISSING = store.MISSING_MONTH
 
 
-def sequencer(observe: Callable[[list[float]], None]) -> Callable[[Database, int], Awaitable[int]]:
-    """The job that gives committed events their positions; `observe` is told how long each of them waited."""
+def sequencer(
+    observe: Callable[[list[float]], None], tell: Callable[[list[str]], None] | None = None
+) -> Callable[[Database, int], Awaitable[int]]:
+    """The job that gives committed events their positions; `observe` is told how long each of them waited.
+
+    After the commit `tell` is given the tenants whose events have moved on, each once.
+    """
 
     async def sequence(database: Database, limit: int) -> int:
-        waited = await store.sequence(database, limit)
-        observe(waited)
-        return len(waited)
+        sequenced = await store.sequence(database, limit)
+        observe(sequenced.waited)
+        if tell is not None and sequenced.tenant_ids:
+            tell(sequenced.tenant_ids)
+        return len(sequenced.waited)
 
     return sequence
 

@@ -22,7 +22,9 @@ taken AS (
          t.id, t.type, t.subject_type, t.subject_id, t.subject_parent_id, t.occurred_at, t.data
   FROM taken AS t JOIN counted AS c USING (tenant_id) JOIN heads AS h USING (tenant_id)
 )
-SELECT array_agg(CAST(EXTRACT(epoch FROM clock_timestamp() - occurred_at) AS float8)) AS waited FROM taken
+SELECT array_agg(CAST(EXTRACT(epoch FROM clock_timestamp() - occurred_at) AS float8)) AS waited,
+       (SELECT array_agg(tenant_id) FROM counted) AS tenant_ids
+FROM taken
 
 -- name: read
 -- One snapshot for the head and the events, so a page that is not full has truly reached the head.
@@ -39,6 +41,11 @@ WITH head AS (
 SELECT head.position AS head, head.earliest, e.position, e.subject_type, e.subject_id, e.subject_parent_id,
        CASE WHEN e.id IS NOT NULL THEN {{event}} END AS body
 FROM head LEFT JOIN page AS e ON true ORDER BY e.position
+
+-- name: moved
+SELECT w.place FROM unnest(CAST(:tenant_ids AS text[]), CAST(:positions AS bigint[]))
+  WITH ORDINALITY AS w (tenant_id, position, place)
+JOIN event_heads AS h ON h.tenant_id = w.tenant_id AND h.position > w.position
 
 -- name: month_is_missing
 SELECT to_char(month, 'YYYY_MM') AS name, month AT TIME ZONE 'UTC' AS starts_at,

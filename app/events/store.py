@@ -20,8 +20,8 @@ EVENT = Shape(
     "id", "type", "subject_type", "subject_id", "subject_parent_id", instant("occurred_at"), "position", "data"
 )
 _CURSOR = re.compile(r"1\.(\d{1,18})").fullmatch
-_SQL = load(__file__, event=EVENT.json("e"))
-MISSING_MONTH = _SQL["month_is_missing"]
+SQL = load(__file__, event=EVENT.json("e"))
+MISSING_MONTH = SQL["month_is_missing"]
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,24 @@ class Subject:
     parent: str | None = None
 
 
-async def sequence(database: Reader, limit: int) -> list[float]:
-    """Give positions to the oldest committed events, at most `limit`; the seconds that each of them waited.
+@dataclass(frozen=True)
+class Sequenced:
+    """The seconds that each event waited for its position, and the tenants whose events they are, each once."""
+
+    waited: list[float]
+    tenant_ids: list[str]
+
+
+async def sequence(database: Reader, limit: int) -> Sequenced:
+    """Give positions to the oldest committed events, at most `limit`.
 
     Each tenant's positions are dense, and an event's position is committed with the event itself: whoever sees a
     position sees all before it. One caller works at a time; another finds nothing.
     """
-    row = await database.row(_SQL["sequence"], lock=SEQUENCER_LOCK, limit=limit)
-    return list(row["waited"] or ()) if row is not None else []
+    row = await database.row(SQL["sequence"], lock=SEQUENCER_LOCK, limit=limit)
+    if row is None or row["waited"] is None:
+        return Sequenced([], [])
+    return Sequenced(list(row["waited"]), list(row["tenant_ids"]))
 
 
 async def read(
@@ -62,7 +72,7 @@ async def read(
     Raises `BadCursor`, and `CursorExpired` with the earliest cursor that still works.
     """
     given = None if after is None else _position(after)
-    rows = await reader.rows(_SQL["read"], tenant_id=tenant_id, after=given, types=types, limit=limit)
+    rows = await reader.rows(SQL["read"], tenant_id=tenant_id, after=given, types=types, limit=limit)
     head, earliest = rows[0]["head"], rows[0]["earliest"]
     start = earliest - 1 if given is None else given
     if start > head:

@@ -182,6 +182,22 @@ async def test_a_subject_within_an_invocation_is_found_by_both_its_ids(
     assert all("made" in event["data"]["dsl"] for event in versions)
 
 
+async def test_the_sequencer_tells_which_tenants_moved_once_each(
+    service: Service, client: httpx.AsyncClient, other: httpx.AsyncClient
+) -> None:
+    told: list[list[str]] = []
+    await positions(service)
+    for n in range(3):
+        await client.put(f"/v1/workflows/w{n}", json={})
+    await other.put("/v1/workflows/w", json={})
+    job = sequencer(lambda _waited: None, told.append)
+    assert await job(service.ground.database, 1000) == 4
+    assert await job(service.ground.database, 1000) == 0
+    assert [sorted(tenants) for tenants in told] == [
+        sorted((client.headers["x-test-tenant"], other.headers["x-test-tenant"]))
+    ]
+
+
 async def test_a_tenant_without_a_head_gets_one(service: Service, client: httpx.AsyncClient) -> None:
     tenant = client.headers["x-test-tenant"]
     await service.ground.database.rows(Statement("DELETE FROM event_heads WHERE tenant_id = :t"), t=tenant)
