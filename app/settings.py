@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import base64
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
+HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+ENCRYPTION_KEY_BYTES = 32
+
+
+def encryption_keys(text: str) -> list[str]:
+    """The keys that a setting lists, separated by commas. Raises ValueError, without the key, for a damaged one."""
+    keys = [key.strip() for key in text.split(",") if key.strip()]
+    for number, key in enumerate(keys, 1):
+        try:
+            is_key = len(base64.b64decode(key, altchars=b"-_", validate=True)) == ENCRYPTION_KEY_BYTES
+        except ValueError:
+            is_key = False
+        if not is_key:
+            raise ValueError(f"key {number} of {len(keys)} is damaged; `cairn webhooks new-key` makes a whole one")
+    return keys
+
+
+def networks_and_names(text: str) -> tuple[tuple[IPv4Network | IPv6Network, ...], frozenset[str]]:
+    """The networks and the host names that a setting lists, separated by commas. Raises ValueError for neither."""
+    networks, names = [], []
+    for given in (part.strip().lower() for part in text.split(",") if part.strip()):
+        try:
+            networks.append(ip_network(given, strict=False))
+        except ValueError:
+            if not HOST_NAME.fullmatch(given) or re.fullmatch(r"[0-9.]+", given):
+                raise ValueError(f"{given!r} is no network, such as 10.1.0.0/16, and no host name") from None
+            names.append(given)
+    return tuple(networks), frozenset(names)
 
 
 class Group(BaseModel):
@@ -216,6 +247,18 @@ class WebhookSettings(Group):
     look_seconds: float = Field(
         0.5, gt=0, le=60, description="How often due deliveries are looked for, besides when something moves."
     )
+
+    @field_validator("encryption_keys")
+    @classmethod
+    def _are_keys(cls, given: SecretStr | None) -> SecretStr | None:
+        encryption_keys(given.get_secret_value() if given else "")
+        return given
+
+    @field_validator("allow_private")
+    @classmethod
+    def _are_networks_and_names(cls, given: str) -> str:
+        networks_and_names(given)
+        return given
 
 
 class LogSettings(Group):

@@ -1,0 +1,50 @@
+"""Sealing what must not lie readable in the database: the secrets of webhooks and their custom headers."""
+
+from __future__ import annotations
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from app.errors import Conflict
+from app.settings import encryption_keys
+
+
+class EncryptionKeyMissing(Conflict):
+    """No key is set that could seal a secret, or none that opens this one."""
+
+    code, title = "encryption_key_missing", "The key that protects secrets of webhooks is missing"
+
+
+def new_key() -> str:
+    """A new key for CAIRN_WEBHOOKS__ENCRYPTION_KEYS."""
+    return Fernet.generate_key().decode()
+
+
+class Seal:
+    """Seals with the first of its keys and opens with any, so that keys can be exchanged one after the other."""
+
+    def __init__(self, keys: str | None) -> None:
+        """Takes keys as in the settings, separated by commas. Raises ValueError, without the key, for a damaged one."""
+        given = encryption_keys(keys or "")
+        self._keys = MultiFernet([Fernet(key) for key in given]) if given else None
+
+    def seal(self, plain: bytes) -> bytes:
+        """The sealed form of these bytes. Raises `EncryptionKeyMissing` without any key."""
+        return self._available().encrypt(plain)
+
+    def open(self, sealed: bytes) -> bytes:
+        """What was sealed. Raises `EncryptionKeyMissing` where none of the keys opens it."""
+        try:
+            return self._available().decrypt(sealed)
+        except InvalidToken:
+            raise EncryptionKeyMissing(
+                "None of the keys in CAIRN_WEBHOOKS__ENCRYPTION_KEYS opens this secret: add the key that sealed it"
+                " after the others, or rotate the secret of the webhook."
+            ) from None
+
+    def _available(self) -> MultiFernet:
+        if self._keys is None:
+            raise EncryptionKeyMissing(
+                "Set CAIRN_WEBHOOKS__ENCRYPTION_KEYS to a key that `cairn webhooks new-key` makes: it protects the"
+                " secrets of webhooks, and none is set."
+            )
+        return self._keys
