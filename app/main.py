@@ -20,6 +20,9 @@ from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints, Hints
 from app.bus.tolerant import TolerantHints
 from app.bus.watcher import Watched, Watcher
+from app.cache.cache import Cache
+from app.cache.embedded import EmbeddedCache
+from app.cache.tolerant import TolerantCache
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.conversations import watching as conversations
 from app.conversations.routes import routes as conversation_routes
@@ -48,7 +51,7 @@ from app.http.endpoint import Endpoint
 from app.http.health import routes as health_routes
 from app.http.live import Live
 from app.http.metrics import Metrics
-from app.http.parts import Part, Parts
+from app.http.parts import Parts
 from app.http.problem_pages import routes as problem_routes
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
@@ -197,15 +200,31 @@ def hints_of(settings: Settings, metrics: Metrics) -> Hints:
     return TolerantHints(lambda: NatsHints(url, prefix, dropped), metrics.hints_degraded.set, dropped)
 
 
-def parts_of(settings: Settings, hints: Hints) -> Parts:
-    """The servers that the service stands on; one that no setting names is embedded."""
-    nats = hints if isinstance(hints, TolerantHints) else None
-    others: dict[str, Part | None] = {"redis": None, "nats": nats}
-    if settings.redis.url is not None:
-        from app.cache.redis import RedisCache  # noqa: PLC0415
+def cache_of(settings: Settings, metrics: Metrics) -> Cache:
+    """Where is kept what can be had elsewhere; without Redis each process keeps its own."""
 
-        others["redis"] = RedisCache(settings.redis.url.get_secret_value())
-    return Parts(Probe(settings.database), others)
+    def read(kind: str, outcome: str) -> None:
+        metrics.cache_reads.labels(kind, outcome).inc()
+
+    if settings.redis.url is None:
+        return EmbeddedCache(read)
+    # Imported only where it is used, as is the client of NATS.
+    from app.cache.redis import RedisCache  # noqa: PLC0415
+
+    def took(command: str, seconds: float) -> None:
+        metrics.redis_seconds.labels(command).observe(seconds)
+
+    redis, url = settings.redis, settings.redis.url.get_secret_value()
+    return TolerantCache(
+        lambda: RedisCache(url, redis.key_prefix, redis.wait_seconds, took), metrics.absence_of("redis"), read
+    )
+
+
+def parts_of(settings: Settings, hints: Hints, cache: Cache) -> Parts:
+    """The servers that the service stands on, seen over the connections in use; one that is not named is embedded."""
+    redis = cache if isinstance(cache, TolerantCache) else None
+    nats = hints if isinstance(hints, TolerantHints) else None
+    return Parts(Probe(settings.database), {"redis": redis, "nats": nats})
 
 
 def watcher_of(settings: Settings, database: Database) -> Watcher:
@@ -297,8 +316,11 @@ def create_app(settings: Settings | None = None) -> Service:
             keys, metrics = Keys(database, chosen.auth), Metrics()
             stack.callback(metrics.close)
             hints, watcher = hints_of(chosen, metrics), watcher_of(chosen, database)
-            parts = parts_of(chosen, hints)
+            cache = cache_of(chosen, metrics)
+            parts = parts_of(chosen, hints, cache)
             stack.push_async_callback(parts.close)
+            stack.push_async_callback(cache.close)
+            await cache.open()
             stack.push_async_callback(watcher.close)
             hints.listen(watcher.heard)
             stack.push_async_callback(hints.close)
@@ -308,7 +330,7 @@ def create_app(settings: Settings | None = None) -> Service:
             stack.callback(drawing.close)
             stack.callback(comparing.close)
             service.ground = Ground(
-                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live
+                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache
             )
             service.authenticator = keys
             traced = tracer_for(chosen.tracing)

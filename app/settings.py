@@ -103,6 +103,14 @@ class RedisSettings(Group):
     """The cache; everything works without it."""
 
     url: SecretStr | None = Field(None, description="Redis 7 or Valkey 8. Empty: each process caches for itself alone.")
+    key_prefix: str = Field(
+        "cairn",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="First word of the keys; another one for each Cairn that shares a Redis.",
+    )
+    wait_seconds: float = Field(
+        0.05, gt=0, le=5, description="Longest wait for Redis in a request; then it goes on without."
+    )
 
 
 class NatsSettings(Group):

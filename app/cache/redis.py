@@ -1,30 +1,218 @@
-"""The door to Redis."""
+"""The door to Redis: one connection that gathers the commands of everybody, until it breaks."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.asyncio import ConnectionPool
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
 
+from app.cache.cache import VALUE_BYTES_MAX, Key, Script
 from app.errors import Unavailable
+
+WAIT_SECONDS = 0.05
+CONNECT_SECONDS = 1
+OPEN_SECONDS = 2
+# A server that is silent for so many waits has broken the connection; a busy process is not taken for that.
+WAITS_MAX = 5
+# An idle connection is asked this often whether it still stands.
+PROBE_SECONDS = 1.0
+WAITING_MAX = 10_000
+BATCH_MAX = 100
+CLOSE_SECONDS = 0.5
+_FAILURES = (RedisError, OSError, TimeoutError, ValueError)
+
+Word = bytes | str | int | float
+Took = Callable[[str, float], None]
+"""Called with what was asked and the seconds that its answer took."""
+
+
+class _Asked(NamedTuple):
+    words: Sequence[Word]
+    answer: asyncio.Future[Any]
 
 
 class RedisCache:
-    """A connection to Redis or Valkey, made when it is first needed."""
+    """The cache in Redis or Valkey. Every call ends within `wait_seconds` or so, and raises `Unavailable` if it must.
 
-    def __init__(self, url: str) -> None:
-        self._client = Redis.from_url(url, socket_connect_timeout=1, socket_timeout=1, max_connections=4)
+    Callers put their commands in line and wait for a future; one task alone writes them and reads the answers, in
+    order. So a caller that is cancelled or gives up takes nothing away from the connection, and its answer reaches
+    nobody. `broken` is set once the connection is lost.
+    """
+
+    def __init__(
+        self, url: str, prefix: str = "cairn", wait_seconds: float = WAIT_SECONDS,
+        took: Took = lambda _what, _seconds: None,
+    ) -> None:  # fmt: skip
+        self._url, self._prefix, self._wait_seconds, self._took = url, prefix, wait_seconds, took
+        self._connection: AbstractConnection | None = None
+        self._waiting: deque[_Asked] = deque()
+        self._called = asyncio.Event()
+        self._carrying: asyncio.Task[None] | None = None
+        self._closing = False
+        self.broken = asyncio.Event()
+
+    async def open(self) -> None:
+        """Connect, and hear an answer, before it returns. Raises `Unavailable`."""
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                pool = ConnectionPool.from_url(
+                    self._url, protocol=2, socket_timeout=None, socket_connect_timeout=CONNECT_SECONDS,
+                    # Trying again is up to whoever keeps the line; a command that may have been done is not repeated.
+                    retry=Retry(NoBackoff(), 0),
+                )  # fmt: skip
+                self._connection = pool.make_connection()  # type: ignore[no-untyped-call]
+                await self._connection.connect()
+                await self._connection.send_command("PING", check_health=False)
+                await self._connection.read_response()
+        except _FAILURES as error:
+            await self.close()
+            raise Unavailable(f"Redis does not answer ({_brief(error)}).") from error
+        self._carrying = asyncio.create_task(self._carry(self._connection), name="commands to Redis")
+
+    async def get(self, key: Key) -> bytes | None:
+        """The value, or None where there is none. Raises `Unavailable`."""
+        found: bytes | None = await self._ask("get", "GET", self._name(key))
+        return found
+
+    async def put(self, key: Key, value: bytes, ttl_seconds: float) -> None:
+        """Keep the value for so long at most. Raises `Unavailable`."""
+        milliseconds = int(ttl_seconds * 1000)
+        if milliseconds <= 0 or len(value) > VALUE_BYTES_MAX:
+            await self.delete(key)
+        else:
+            await self._ask("put", "SET", self._name(key), value, "PX", milliseconds)
+
+    async def delete(self, key: Key) -> None:
+        """Keep it no more. Raises `Unavailable`."""
+        await self._ask("delete", "DEL", self._name(key))
+
+    async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
+        """What the program answers. Raises `Unavailable`."""
+        words = (len(keys), *(self._name(key) for key in keys), *arguments)
+        try:
+            return await self._ask(script.name, "EVALSHA", script.digest, *words)
+        except _NotKnown:
+            # Redis has started anew, or its programs were flushed; told whole, it knows this one again.
+            return await self._ask(script.name, "EVAL", script.text, *words)
 
     async def check(self, seconds: float) -> str:
         """The server's version, within so many seconds. Raises `Unavailable`."""
-        try:
-            async with asyncio.timeout(seconds):
-                told = await self._client.info("server")
-        except (RedisError, OSError, TimeoutError, ValueError) as error:
-            raise Unavailable(f"Redis does not answer ({type(error).__name__}).") from error
-        return str(told.get("valkey_version") or told.get("redis_version"))
+        told = (await self._ask("check", "INFO", "server", seconds=seconds)).decode()
+        lines: dict[str, str] = dict(line.partition(":")[::2] for line in told.splitlines())
+        return lines.get("valkey_version") or lines["redis_version"]
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._client.aclose()
+        """End what is under way, if that is quick, and close the connection."""
+        self._closing = True
+        self._called.set()
+        if self._carrying is not None:
+            await asyncio.wait({self._carrying}, timeout=CLOSE_SECONDS)
+            self._carrying.cancel()
+            await asyncio.wait({self._carrying})
+        await self._break(self._connection, ())
+
+    def _name(self, key: Key) -> str:
+        # Kinds and tenants hold no colon; a name may, and comes last.
+        return f"{self._prefix}:{key.kind}:{key.tenant_id}:{key.name}"
+
+    async def _ask(self, what: str, *words: Word, seconds: float | None = None) -> Any:
+        if self.broken.is_set() or self._closing or len(self._waiting) >= WAITING_MAX:
+            raise Unavailable("Redis is away.")
+        loop = asyncio.get_running_loop()
+        started = time.perf_counter()
+        answer: asyncio.Future[Any] = loop.create_future()
+        late = loop.call_later(seconds or self._wait_seconds, _give_up, answer)
+        self._waiting.append(_Asked(words, answer))
+        self._called.set()
+        try:
+            found = await answer
+        except TimeoutError as error:
+            raise Unavailable("Redis does not answer in time.") from error
+        finally:
+            late.cancel()
+            self._took(what, time.perf_counter() - started)
+        if isinstance(found, NoScriptError):
+            raise _NotKnown("Redis does not know the program.")
+        if isinstance(found, ResponseError):
+            raise Unavailable(f"Redis refuses ({_brief(found)}).")
+        return found
+
+    async def _carry(self, connection: AbstractConnection) -> None:
+        """Send what waits and hand out the answers; ends when the connection does."""
+        batch: list[_Asked] = []
+        try:
+            while not self._closing or self._waiting:
+                if not self._waiting and not await self._rung():
+                    self._waiting.append(_Asked(("PING",), asyncio.get_running_loop().create_future()))
+                # Who waits no longer wants nothing done.
+                first = (self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_MAX)))
+                batch = [asked for asked in first if not asked.answer.done()]
+                if batch:
+                    await self._exchange(connection, batch)
+        except _FAILURES:
+            pass
+        finally:
+            await self._break(connection, batch)
+
+    async def _rung(self) -> bool:
+        """Wait for somebody to ask; False after a while of silence."""
+        self._called.clear()
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self._called.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _exchange(self, connection: AbstractConnection, batch: Sequence[_Asked]) -> None:
+        loop = asyncio.get_running_loop()
+        patience = self._wait_seconds * WAITS_MAX
+        async with asyncio.timeout(patience) as silence:
+            await connection.send_packed_command(
+                connection.pack_commands(asked.words for asked in batch), check_health=False
+            )
+            for asked in batch:
+                try:
+                    found = await connection.read_response()
+                except ReadOnlyError:
+                    # It became a replica: whoever leads now is found by connecting again.
+                    raise
+                except ResponseError as refusal:
+                    found = refusal
+                if not asked.answer.done():
+                    asked.answer.set_result(found)
+                silence.reschedule(loop.time() + patience)
+
+    async def _break(self, connection: AbstractConnection | None, batch: Sequence[_Asked]) -> None:
+        self.broken.set()
+        for asked in (*batch, *self._waiting):
+            if not asked.answer.done():
+                asked.answer.set_exception(Unavailable("Redis went away."))
+                # Where nobody waits for it, nobody is to be told.
+                asked.answer.exception()
+        self._waiting.clear()
+        if connection is not None:
+            with suppress(*_FAILURES):
+                await connection.disconnect(nowait=True)
+
+
+class _NotKnown(Unavailable):
+    """Redis has not seen the program since it began."""
+
+
+def _give_up(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:120] if isinstance(error, ResponseError) else type(error).__name__

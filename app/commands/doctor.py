@@ -55,9 +55,10 @@ async def _examine(settings: Settings) -> list[Finding]:
     found = [_settings(settings)]
     found += [finding async for finding in _postgres(settings.database)]
     from app.http.metrics import Metrics  # noqa: PLC0415 - as the next
-    from app.main import hints_of, parts_of  # noqa: PLC0415 - the whole application, which the other commands do not need
+    from app.main import cache_of, hints_of, parts_of  # noqa: PLC0415 - the whole application, which the other commands do not need
 
-    others = parts_of(settings, hints_of(settings, Metrics())).others
+    metrics = Metrics()
+    others = parts_of(settings, hints_of(settings, metrics), cache_of(settings, metrics)).others
     found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
     return [*found, _disk(settings.var_folder), _port(settings)]
 

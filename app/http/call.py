@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 
 from app.bus.hints import Hints, Key
+from app.cache.cache import Cache
 from app.db.database import Database, Fence, KeyClaim, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
@@ -44,6 +45,7 @@ class Ground:
     comparing: Turns
     hints: Hints
     live: Live
+    cache: Cache
 
 
 class Call(Request):

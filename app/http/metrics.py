@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
@@ -10,6 +11,29 @@ from app.db.database import Database
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Absence:
+    """Whether a part is away, and for how long it was, in seconds. It begins as there."""
+
+    def __init__(self, away: Gauge, seconds: Counter) -> None:
+        self._away, self._seconds = away, seconds
+        self._since: float | None = None
+        away.set(0)
+
+    def __call__(self, away: bool) -> None:
+        """Tell how it is now."""
+        self.count()
+        if away != (self._since is not None):
+            self._away.set(away)
+            self._since = time.monotonic() if away else None
+
+    def count(self) -> None:
+        """Count the time up to now."""
+        if self._since is not None:
+            now = time.monotonic()
+            self._seconds.inc(now - self._since)
+            self._since = now
 
 
 class Metrics:
@@ -44,6 +68,21 @@ class Metrics:
         self.hints_dropped = Counter(
             "cairn_hints_dropped", "Hints that other processes were not told.", registry=self.registry
         )
+        self.cache_reads = Counter(
+            "cairn_cache_reads", "What was asked of the cache.", ("kind", "outcome"), registry=self.registry
+        )
+        self.redis_seconds = Histogram(
+            "cairn_redis_command_seconds", "Time that Redis took, the line before it included.", ("command",),
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._degraded = Gauge(
+            "cairn_degraded", "Processes that do without this part.", ("part",), registry=self.registry,
+            multiprocess_mode="livesum",
+        )  # fmt: skip
+        self._degraded_seconds = Counter(
+            "cairn_degraded_seconds", "How long processes did without this part.", ("part",), registry=self.registry
+        )
+        self._absences: dict[str, Absence] = {}
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -55,6 +94,12 @@ class Metrics:
             self._series[method, route, status] = series
         series[0].inc()
         series[1].observe(seconds)
+
+    def absence_of(self, part: str) -> Absence:
+        """Where somebody who keeps a part tells whether it is away."""
+        if part not in self._absences:
+            self._absences[part] = Absence(self._degraded.labels(part), self._degraded_seconds.labels(part))
+        return self._absences[part]
 
     def sequenced_after(self, waited: list[float]) -> None:
         """Count events that were given a position, and how long each of them waited for it, in seconds."""
@@ -68,6 +113,8 @@ class Metrics:
             size, idle = database.connections
             self.connections.labels("idle").set(idle)
             self.connections.labels("busy").set(size - idle)
+        for absence in self._absences.values():
+            absence.count()
         if self._shared():
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
