@@ -43,9 +43,9 @@ def networks_and_names(text: str) -> tuple[tuple[IPv4Network | IPv6Network, ...]
 
 
 class Group(BaseModel):
-    """A named part of the settings tree; frozen, and closed to names it does not know."""
+    """A named part of the settings tree; frozen, closed to names it does not know, and no error tells a value."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class DatabaseSettings(Group):
@@ -293,6 +293,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
+        hide_input_in_errors=True,
     )
 
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)

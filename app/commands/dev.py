@@ -24,6 +24,9 @@ from app.tenants import store
 from app.tenants.keys import DEFAULT_TENANT
 
 KEY_FILE = "development-key"
+WEBHOOK_KEY_FILE = "webhook-key"
+# What a person tries webhooks with runs on this machine.
+LOOPBACK = "127.0.0.0/8,::1"
 TICKS_BETWEEN_LOOKS = 10
 # A person who pressed Ctrl-C waits for what is running, but not for long.
 GRACE_SECONDS = 5
@@ -88,6 +91,10 @@ def _serve(servers: Servers, opened: socket.socket, console: Console) -> str | N
     settings = read_settings(
         database__url=servers.postgres_url, redis__url=servers.redis_url, nats__url=servers.nats_url
     )
+    if settings.webhooks.encryption_keys is None:
+        settings = read_settings(webhooks__encryption_keys=webhook_key(servers.folder))
+    if not settings.webhooks.allow_private:
+        settings = read_settings(webhooks__allow_private=LOOPBACK)
     with console.status("Bringing the schema up to date …"):
         if run(operating.revision(settings.database)).fault:
             from app.db.migrate import migrate  # noqa: PLC0415 - Alembic takes a while, and mostly nothing is to do
@@ -135,19 +142,38 @@ async def development_key(folder: Path, settings: DatabaseSettings) -> str:
         if kept and await operating.key_is_usable(database, DEFAULT_TENANT, kept):
             return kept
         key, _ = await operating.make_key(database, DEFAULT_TENANT, "development", list(operating.EVERY_SCOPE))
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-        written.write(key + "\n")
+    _keep(file, key)
     return key
 
 
+def webhook_key(folder: Path) -> str:
+    """The key that seals the secrets of webhooks in a data folder: made once, kept there."""
+    file = folder / WEBHOOK_KEY_FILE
+    if not file.exists():
+        from app.webhooks.sealing import new_key  # noqa: PLC0415 - cryptography, which later starts need not load here
+
+        _keep(file, new_key())
+    return file.read_text().strip()
+
+
+def _keep(file: Path, key: str) -> None:
+    """Write a key where only its owner reads it; a crash leaves either none or all of it."""
+    unfinished = file.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(key + "\n")
+    unfinished.replace(file)
+
+
 def _welcome(url: str, key: str, settings: Settings) -> str:
+    private = settings.webhooks.allow_private
     shown = "" if settings.auth.mode == "off" else f"  -H 'Authorization: Bearer {key}' \\\n"
     return f"""
 Cairn is ready at {url}
 
   Documentation    {url}/docs
   Development key  {key}
+  Webhooks         may reach {private.replace(",", ", ")}{" (this machine)" if private == LOOPBACK else ""}
 
 A first request to paste:
 

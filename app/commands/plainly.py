@@ -56,6 +56,7 @@ def read_settings(**chosen: object) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = "CAIRN_" + "__".join(str(part) for part in first["loc"]).upper()
-        refuse(f"The setting {name} cannot be used: {first['msg']}; correct it in the environment or in .env.")
+        why = first["msg"].removeprefix("Value error, ")
+        refuse(f"The setting {name} cannot be used: {why}; correct it in the environment or in .env.")
     except SettingsError as error:
         refuse(f"The settings cannot be read ({error}); correct them in the environment or in .env.")

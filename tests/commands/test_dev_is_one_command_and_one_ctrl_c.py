@@ -54,7 +54,7 @@ def first_request(said: str) -> str:
 
 def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_again(tmp_path: Path) -> None:
     folder = tmp_path / "a folder with spaces"
-    keys = []
+    keys, webhook_keys = [], []
     for _ in range(2):
         with dev(folder) as started:
             request = first_request(started.output())
@@ -65,13 +65,16 @@ def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_ag
             assert url is not None
             assert httpx.get(f"{url[0]}/readyz").json()["status"] == "ready"
             assert httpx.get(f"{url[0]}/docs").status_code == 200
+            assert "may reach 127.0.0.0/8, ::1 (this machine)" in started.output()
+            webhook_keys.append((folder / "webhook-key").read_text())
             begun = time.monotonic()
             started.send(signal.SIGINT)
             assert started.wait(20) == 0
             assert time.monotonic() - begun < 10
             assert started.output().rstrip().endswith("Stopped.")
-    assert len(set(keys)) == 1
-    assert stat.S_IMODE((folder / "development-key").stat().st_mode) == 0o600
+    assert (len(set(keys)), len(set(webhook_keys))) == (1, 1)
+    for file in ("development-key", "webhook-key"):
+        assert stat.S_IMODE((folder / file).stat().st_mode) == 0o600
 
 
 def test_other_commands_find_what_runs_in_the_folder_and_a_second_start_is_told_so(

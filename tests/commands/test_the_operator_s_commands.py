@@ -29,7 +29,7 @@ ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
-    "runs progress", "versions tree",
+    "runs progress", "versions tree", "webhooks", "webhooks new-key",
 )  # fmt: skip
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
