@@ -90,23 +90,36 @@ def target_of(url: str) -> Target:
         raise AddressRefused("is not a URL") from None
     if parsed.scheme not in ("http", "https") or not host:
         raise AddressRefused("is not an http or https URL with a host")
-    if "@" in parsed.raw_authority:
+    authority = re.split(r"[/?#]", url.partition("//")[2], maxsplit=1)[0]
+    if "@" in authority:
         raise AddressRefused("holds a user name; send credentials in `headers`")
     if not port:
         raise AddressRefused("has a port that nothing listens on")
+    if ("[" in authority) != (":" in host):
+        raise AddressRefused("has a host that is no name and no address")
     return Target(parsed.with_fragment(None), host, _literal(host))
 
 
 def _literal(host: str) -> Address | None:
     """The address that a host is, or None for a name. Raises `AddressRefused` for other spellings and for neither."""
     if ":" not in host and not NUMBER_LAST.fullmatch(host):
-        if not NAME.fullmatch(host):
+        if not NAME.fullmatch(host) or not _is_unicode(host):
             raise AddressRefused("has a host that is no name and no address")
         return None
     try:
         return IPv6Address(host) if ":" in host and "%" not in host else IPv4Address(host)
     except ValueError:
         raise AddressRefused("has an address as its host that is not written in the usual form") from None
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether the labels of a name that stand for Unicode do."""
+    try:
+        for label in name.lower().split("."):
+            label.removeprefix("xn--").encode("ascii").decode("punycode" if label.startswith("xn--") else "ascii")
+    except UnicodeError:
+        return False
+    return True
 
 
 class Addresses:

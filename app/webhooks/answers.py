@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 # Gives at most so many bytes, at least one, of what a piece says.
@@ -59,7 +60,9 @@ def retry_after(value: str, now: float) -> float | None:
     if re.fullmatch(r"[0-9]{1,12}", value.strip()):
         return float(value)
     try:
-        at = parsedate_to_datetime(value).timestamp()
+        at = parsedate_to_datetime(value)
+        # A date that names no zone is in UTC, as every date of HTTP.
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return max(at.timestamp() - now, 0.0)
     except (ValueError, TypeError, OverflowError, OSError):
         return None
-    return max(at - now, 0.0)
