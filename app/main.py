@@ -14,12 +14,14 @@ import structlog
 from app import __version__
 from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
+from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints, Hints
 from app.bus.tolerant import TolerantHints
 from app.bus.watcher import Watched, Watcher
+from app.bus.work import EmbeddedStreams, Streams
 from app.cache.cache import Cache
 from app.cache.embedded import EmbeddedCache
 from app.cache.tolerant import TolerantCache
@@ -120,7 +122,9 @@ WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collectio
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 
 
-def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner, hints: Hints) -> list[Entry]:
+def timetable(
+    settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner, hints: Hints, delivering: Delivering
+) -> list[Entry]:
     """What runs beside the requests, and when."""
     idle = settings.background
 
@@ -129,6 +133,7 @@ def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner,
 
     def tell_of_events(tenant_ids: list[str]) -> None:
         hints.publish(*events.keys_of(tenant_ids))
+        delivering.sequenced.ring()
 
     sequence = sequencer(metrics.sequenced_after, tell_of_events)
     return [
@@ -138,21 +143,25 @@ def timetable(settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner,
         Entry("purge kept answers", purge_kept_answers, 60, limit=1000),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
+        *delivering.entries(),
     ]
 
 
 @asynccontextmanager
 async def background(
-    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints
+    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints, streams: Streams
 ) -> AsyncIterator[None]:
-    """The timetable, running for as long as the block does."""
+    """The timetable and what sends deliveries, running for as long as the block does."""
     jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
-    runner = Runner(timetable(settings, metrics, keys, jobs, hints), database, metrics)
+    delivering = Delivering(settings.webhooks, streams, metrics)
+    worker = delivering.worker(database, SUBJECTS)
+    runner = Runner(timetable(settings, metrics, keys, jobs, hints, delivering), database, metrics)
     runner.start()
+    worker.start()
     try:
         yield
     finally:
-        await runner.stop()
+        await asyncio.gather(runner.stop(), worker.stop())
         try:
             async with asyncio.timeout(LAST_SECONDS):
                 await jobs.release(database)
@@ -168,10 +177,12 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         database = await opened(settings)
         stack.push_async_callback(database.close)
         metrics = Metrics()
-        hints = hints_of(settings, metrics)
+        hints, streams = hints_of(settings, metrics), streams_of(settings)
         stack.push_async_callback(hints.close)
-        await hints.open()
-        await stack.enter_async_context(background(settings, database, metrics, Keys(database, settings.auth), hints))
+        stack.push_async_callback(streams.close)
+        await asyncio.gather(hints.open(), streams.open())
+        keys = Keys(database, settings.auth)
+        await stack.enter_async_context(background(settings, database, metrics, keys, hints, streams))
         on_ready()
         await until.wait()
 
@@ -218,6 +229,11 @@ def cache_of(settings: Settings, metrics: Metrics) -> Cache:
     return TolerantCache(
         lambda: RedisCache(url, redis.key_prefix, redis.wait_seconds, took), metrics.absence_of("redis"), read
     )
+
+
+def streams_of(settings: Settings) -> Streams:
+    """Where processes put work for each other; each puts it for itself."""
+    return EmbeddedStreams(settings.webhooks.attempt_seconds)
 
 
 def parts_of(settings: Settings, hints: Hints, cache: Cache) -> Parts:
@@ -340,7 +356,10 @@ def create_app(settings: Settings | None = None) -> Service:
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
             if chosen.background.enabled:
-                await stack.enter_async_context(background(chosen, database, metrics, keys, hints))
+                streams = streams_of(chosen)
+                stack.push_async_callback(streams.close)
+                await streams.open()
+                await stack.enter_async_context(background(chosen, database, metrics, keys, hints, streams))
             if settings is None:
                 spare_the_collector()
             yield

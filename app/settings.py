@@ -255,6 +255,12 @@ class WebhookSettings(Group):
     look_seconds: float = Field(
         0.5, gt=0, le=60, description="How often due deliveries are looked for, besides when something moves."
     )
+    hand_out_seconds: float = Field(
+        30,
+        gt=0,
+        le=3600,
+        description="A delivery handed out to be sent that nobody took for so long is handed out anew.",
+    )
 
     @field_validator("encryption_keys")
     @classmethod

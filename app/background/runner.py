@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from app.bus.bell import Bell
 from app.db.database import Database
 from app.errors import AppError
 from app.http.metrics import Metrics
@@ -28,12 +29,16 @@ ROUNDS_MAX = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the timetable: a job, how often it looks for work, and how much it does at once."""
+    """A line of the timetable: a job, how often it looks for work, and how much it does at once.
+
+    A job with a bell looks at once when it rings; the pause after a failure is kept all the same.
+    """
 
     name: str
     job: Job
     every_seconds: float
     limit: int = 500
+    bell: Bell | None = None
 
 
 async def drain(job: Job, database: Database, limit: int = 500) -> int:
@@ -51,6 +56,8 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
     """Run an entry until `stop` is set. A failure is logged, counted and tried again later; it never ends the loop."""
     failures = 0
     while not stop.is_set():
+        if entry.bell is not None:
+            entry.bell.hush()
         try:
             async with asyncio.timeout(RUN_SECONDS):
                 done = await entry.job(database, entry.limit)
@@ -64,7 +71,11 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
             metrics.job_runs.labels(entry.name, "done" if done else "idle").inc()
             pause = 0.0 if done >= entry.limit else entry.every_seconds
         # A little apart, so that processes started together do not look for work together for ever.
-        await _pause(stop, pause * random.uniform(0.9, 1.1))  # noqa: S311 - no secret
+        pause *= random.uniform(0.9, 1.1)  # noqa: S311 - no secret
+        if entry.bell is not None and pause and not failures:
+            await entry.bell.wait(pause)
+        else:
+            await _pause(stop, pause)
 
 
 def _tell(entry: Entry, error: Exception, failures: int) -> None:
@@ -101,6 +112,9 @@ class Runner:
     async def stop(self) -> None:
         """End within about a second."""
         self._stop.set()
+        for entry in self.timetable:
+            if entry.bell is not None:
+                entry.bell.ring()
         if not self._tasks:
             return
         started = time.monotonic()

@@ -154,6 +154,14 @@ def _fields_of(subject: Subject, names: list[str]) -> Statement:
     )
 
 
+async def with_fields(
+    reader: Reader, tenant_id: str, rows: list[Any], fields: frozenset[str], subjects: Mapping[str, Subject]
+) -> list[bytes]:
+    """The bodies of rows of events, which end with `data`, with these verbatim fields of their subjects read in."""
+    included = await _included(reader, tenant_id, rows, fields, subjects)
+    return [_shown(row, included) for row in rows]
+
+
 def _shown(row: Any, included: Included) -> bytes:
     """An event's JSON, with the included fields as the last members of its `data`, byte for byte."""
     body: bytes = row["body"]

@@ -83,6 +83,36 @@ class Metrics:
             "cairn_degraded_seconds", "How long processes did without this part.", ("part",), registry=self.registry
         )
         self._absences: dict[str, Absence] = {}
+        self.webhook_attempts = Histogram(
+            "cairn_webhook_attempt_seconds", "Time of an attempt to deliver, by what came of it.", ("outcome",),
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.webhook_given_up = Counter(
+            "cairn_webhook_given_up", "Deliveries that became dead letters.", registry=self.registry
+        )
+        self.webhooks_disabled = Counter(
+            "cairn_webhooks_disabled", "Webhooks disabled because they failed.", registry=self.registry
+        )
+        self.letters_announced = Counter(
+            "cairn_dead_letters_announced", "Dead letters of webhooks told on the bus.", registry=self.registry
+        )
+        # Each process measures the same for all of them, so the last one to look is right.
+        self.webhook_pending = Gauge(
+            "cairn_webhook_pending", "Deliveries that wait, counted up to 100,000.", registry=self.registry,
+            multiprocess_mode="mostrecent",
+        )  # fmt: skip
+        self.webhook_due_age = Gauge(
+            "cairn_webhook_oldest_due_seconds", "How long the oldest due delivery of an endpoint that is well waits.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
+        self.outbox_depth = Gauge(
+            "cairn_outbox_depth", "Events without a position, counted up to 100,000.", registry=self.registry,
+            multiprocess_mode="mostrecent",
+        )  # fmt: skip
+        self.outbox_age = Gauge(
+            "cairn_outbox_oldest_seconds", "How long the oldest event without a position waits.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -100,6 +130,10 @@ class Metrics:
         if part not in self._absences:
             self._absences[part] = Absence(self._degraded.labels(part), self._degraded_seconds.labels(part))
         return self._absences[part]
+
+    def webhook_attempted(self, outcome: str, seconds: float) -> None:
+        """Count an attempt at a delivery: `delivered`, `failed`, `dead` or `interrupted`."""
+        self.webhook_attempts.labels(outcome).observe(seconds)
 
     def sequenced_after(self, waited: list[float]) -> None:
         """Count events that were given a position, and how long each of them waited for it, in seconds."""

@@ -9,10 +9,12 @@ import httpx
 import pytest
 
 from app.background import runner as runners
+from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner, drain
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints
+from app.bus.work import EmbeddedStreams
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Unavailable
@@ -133,7 +135,10 @@ async def test_kept_answers_leave_after_a_day_in_batches(service: Service, clien
 
 async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh: Service) -> None:
     database, settings = fresh.ground.database, settings_for("postgresql://unused")
-    entries = timetable(settings, Metrics(), Keys(database, settings.auth), JobRunner(KINDS, 30), EmbeddedHints())
+    metrics, streams = Metrics(), EmbeddedStreams(1)
+    delivering = Delivering(settings.webhooks, streams, metrics)
+    keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30)
+    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering)
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
@@ -143,7 +148,8 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
 async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) -> None:
     database, metrics = fresh.ground.database, Metrics()
     settings = settings_for("postgresql://unused")
-    async with background(settings, database, metrics, Keys(database, settings.auth), EmbeddedHints()):
+    keys, streams = Keys(database, settings.auth), EmbeddedStreams(1)
+    async with background(settings, database, metrics, keys, EmbeddedHints(), streams):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(

@@ -1,0 +1,245 @@
+"""Sends the deliveries that this process takes from the queue: claims them, attempts each, passes the results on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import structlog
+
+from app.bus.work import Stream, Streams, Taken
+from app.db.database import Database
+from app.errors import AppError
+from app.events import store as events
+from app.events.store import Subject
+from app.http.metrics import Metrics
+from app.settings import WebhookSettings
+from app.webhooks.pipeline import SQL
+from app.webhooks.policy import Dead, Decision, Delivered, decide, pauses
+from app.webhooks.relay import HandOut
+from app.webhooks.sealing import Seal
+from app.webhooks.sender import Message, Outcome, Sender
+from app.webhooks.settling import MARGIN_SECONDS, Interrupted, Result, Settled, Settler
+
+TAKEN_MAX = 100
+# How long one call waits for work; longer would change nothing.
+TAKE_SECONDS = 5.0
+# Between two tries while the queue or PostgreSQL is away.
+PAUSE_SECONDS = 0.5
+# How long attempts may go on once the process stops, and how long the writing down of the rest may take then.
+GRACE_SECONDS, LAST_SECONDS = 0.4, 1.0
+OPENED_MAX = 4096
+log = structlog.get_logger("cairn.webhooks")
+
+
+class Worker:
+    """Takes deliveries from the queue and sends them, a bounded number at once."""
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        database: Database,
+        streams: Streams,
+        subjects: Sequence[Subject],
+        metrics: Metrics,
+        moved: Callable[[Settled], None],
+    ) -> None:
+        """`moved` is told what was settled, after the commit."""
+        self._settings, self._database, self._streams, self._metrics = settings, database, streams, metrics
+        self._subjects = {subject.type: subject for subject in subjects}
+        self._schedule = pauses(settings.schedule)
+        self._moved = moved
+        keys = settings.encryption_keys
+        self._secrets = Secrets(Seal(keys.get_secret_value() if keys is not None else None))
+        self._sender = Sender(settings)
+        self._settler = Settler(database, settings, self._settled)
+        self._attempts: set[asyncio.Task[None]] = set()
+        self._open = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._task: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._settler.start()
+        self._task = asyncio.create_task(self._run(), name="send deliveries")
+
+    async def stop(self) -> None:
+        """End within about a second or two. Attempts that do not end by then are broken off, and due again at once."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._beginning is not None:
+            await asyncio.wait([self._beginning], timeout=LAST_SECONDS)
+        if self._attempts:
+            _, late = await asyncio.wait(self._attempts, timeout=GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._settler.close()
+        except (AppError, TimeoutError) as error:
+            # Those attempts lapse, and are made again.
+            log.warning("ended without writing down what came of attempts", error=str(error) or type(error).__name__)
+        await self._sender.close()
+
+    async def _run(self) -> None:
+        failing = False
+        while True:
+            await self._room.wait()
+            try:
+                limit = min(TAKEN_MAX, self._settings.in_flight_max - self._open)
+                taken = await self._streams.take(Stream.QUEUED, limit, TAKE_SECONDS)
+                if taken:
+                    # A claim is not cut off: what it claimed would lapse.
+                    self._beginning = asyncio.create_task(self._begin(taken), name="begin deliveries")
+                    await asyncio.shield(self._beginning)
+                failing = False
+            except Exception as error:
+                if not failing:
+                    log.warning("cannot take deliveries", error=f"{type(error).__name__}: {error}"[:500],
+                                exc_info=None if isinstance(error, AppError) else error)  # fmt: skip
+                failing = True
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _begin(self, taken: Sequence[Taken]) -> None:
+        """Claim what the messages speak of, and begin an attempt at each.
+
+        From the commit of the claim on the rows say what is under way, so the messages have done their work: however
+        long an attempt takes, none of them comes again.
+        """
+        handed = [each for each in map(_handed, taken) if each is not None]
+        # A message that came twice at once is one.
+        handed = list({(each.tenant_id, each.delivery_id): each for each in handed}.values())
+        rows = await self._claim(handed) if handed else []
+        wanted = [row for row in rows if row["wanted"]]
+        if len(wanted) < len(rows):
+            self._moved(Settled(len(rows) - len(wanted), 0, 0))
+        self._open += len(wanted)
+        try:
+            bodies = await self._bodies(wanted)
+        except AppError:
+            for row in wanted:
+                self._end(row, Outcome(None, "The service could not read what is to be sent.", None, 0, None))
+            raise
+        for row, body in zip(wanted, bodies, strict=True):
+            task = asyncio.create_task(self._attempt(row, body), name="attempt")
+            self._attempts.add(task)
+            task.add_done_callback(self._attempts.discard)
+        if self._open >= self._settings.in_flight_max:
+            self._room.clear()
+        for each in taken:
+            await each.done()
+
+    async def _claim(self, handed: Sequence[HandOut]) -> list[Any]:
+        return await self._database.rows(
+            SQL["claim"],
+            tenant_ids=[each.tenant_id for each in handed],
+            ids=[each.delivery_id for each in handed],
+            dispatches=[each.dispatch for each in handed],
+            seconds=self._settings.attempt_seconds + MARGIN_SECONDS,
+        )
+
+    async def _bodies(self, rows: Sequence[Any]) -> list[bytes | None]:
+        """What is sent for each row; what a webhook wants included is read once, and kept before it is sent."""
+        bodies: dict[tuple[str, str], bytes | None] = {(row["tenant_id"], row["id"]): row["body"] for row in rows}
+        wanting = [row for row in rows if row["include"] and not row["kept"] and row["body"] is not None]
+        if wanting:
+            found: list[tuple[Any, bytes]] = []
+            for (tenant_id, include), group in groupby(sorted(wanting, key=_including), key=_including):
+                some = list(group)
+                shown = await events.with_fields(self._database, tenant_id, some, frozenset(include), self._subjects)
+                found += zip(some, shown, strict=True)
+            await self._database.rows(
+                SQL["keep_bodies"],
+                tenant_ids=[row["tenant_id"] for row, _ in found],
+                ids=[row["id"] for row, _ in found],
+                numbers=[row["number"] for row, _ in found],
+                bodies=[body for _, body in found],
+            )
+            bodies |= {(row["tenant_id"], row["id"]): body for row, body in found}
+        return list(bodies.values())
+
+    async def _attempt(self, row: Any, body: bytes | None) -> None:
+        began = time.monotonic()
+        try:
+            if body is None:
+                self._end(row, Outcome(None, "The event is no longer kept.", None, 0, None), Dead("event_gone"))
+                return
+            outcome = await self._send(row, body)
+            limit = self._settings.retry_after_seconds_max
+            self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, limit))
+        except asyncio.CancelledError:
+            duration_ms = int((time.monotonic() - began) * 1000)
+            self._end(row, Outcome(None, "The process stopped during the attempt.", None, duration_ms, None))
+
+    def _end(self, row: Any, outcome: Outcome, decision: Decision | None = None) -> None:
+        """Pass on how an attempt went; without a decision it was broken off by this process."""
+        ended = decision or Interrupted()
+        self._metrics.webhook_attempted(_word(ended), outcome.duration_ms / 1000)
+        self._settler.add(Result(row["tenant_id"], row["id"], row["number"], row["started_at"], outcome, ended))
+
+    async def _send(self, row: Any, body: bytes) -> Outcome:
+        try:
+            secrets = tuple(
+                self._secrets.text(sealed) for sealed in (row["secret"], row["previous_secret"]) if sealed is not None
+            )
+            headers = self._secrets.headers(row["headers"]) if row["headers"] is not None else {}
+        except AppError as error:
+            # The operator took a key away: it is tried again, as the schedule says.
+            return Outcome(None, error.detail, None, 0, None)
+        return await self._sender.send(Message(row["url"], row["id"], body, secrets, headers))
+
+    def _settled(self, results: int, settled: Settled) -> None:
+        self._open -= results
+        if self._open < self._settings.in_flight_max:
+            self._room.set()
+        self._moved(settled)
+
+
+class Secrets:
+    """What is sealed, opened once for as long as it is in use."""
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._opened: dict[bytes, str] = {}
+
+    def text(self, sealed: bytes) -> str:
+        """The secret. Raises `EncryptionKeyMissing`."""
+        opened = self._opened.get(sealed)
+        if opened is None:
+            if len(self._opened) >= OPENED_MAX:
+                self._opened.clear()
+            opened = self._opened[sealed] = self._seal.open(sealed).decode()
+        return opened
+
+    def headers(self, sealed: bytes) -> Mapping[str, str]:
+        """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
+        read: dict[str, str] = json.loads(self.text(sealed))
+        return read
+
+
+def _handed(taken: Taken) -> HandOut | None:
+    try:
+        return HandOut.of(taken.body)
+    except ValueError:
+        log.warning("a message in the queue of deliveries is none of ours", bytes=len(taken.body))
+        return None
+
+
+def _including(row: Any) -> tuple[str, tuple[str, ...]]:
+    return row["tenant_id"], tuple(sorted(row["include"]))
+
+
+def _word(decision: Decision | Interrupted) -> str:
+    if isinstance(decision, Delivered):
+        return "delivered"
+    if isinstance(decision, Interrupted):
+        return "interrupted"
+    return "dead" if isinstance(decision, Dead) else "failed"
