@@ -51,6 +51,7 @@ from app.http.batch import routes as batch_routes
 from app.http.call import Ground
 from app.http.endpoint import Endpoint
 from app.http.health import routes as health_routes
+from app.http.limits import RateLimits
 from app.http.live import Live
 from app.http.metrics import Metrics
 from app.http.parts import Parts
@@ -348,7 +349,7 @@ def create_app(settings: Settings | None = None) -> Service:
             service.ground = Ground(
                 database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache
             )
-            service.authenticator = keys
+            service.authenticator, service.rate_limits = keys, RateLimits(cache)
             traced = tracer_for(chosen.tracing)
             if traced is not None:
                 service.tracer = traced[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Literal, Protocol
 
 from app.errors import Forbidden
 
@@ -15,8 +15,12 @@ SCOPE = r"(admin|\*|(\*|[a-z][a-z-]{0,40}):(\*|read|write))"
 
 @dataclass(frozen=True)
 class Rate:
-    """How many requests a second a tenant may send, and how many at once after a rest."""
+    """How many requests a second a tenant may send, and how many at once after a rest.
 
+    It is `read` or `write` where that class of requests has a limit of its own, and `tenant` where they share one.
+    """
+
+    name: Literal["tenant", "read", "write"]
     per_second: int
     burst: int
 
@@ -29,7 +33,8 @@ class Caller:
     key_id: str | None
     scopes: frozenset[str]
     operator: bool = False
-    rate: Rate | None = None
+    read_rate: Rate | None = None
+    write_rate: Rate | None = None
 
     def require(self, scope: str) -> None:
         """Raise `Forbidden`, naming the scope, unless the caller has it."""

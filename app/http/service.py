@@ -37,10 +37,11 @@ log = structlog.get_logger("cairn.http")
 
 
 class Service(FastAPI):
-    """Cairn as an ASGI application. `ground` and `authenticator` are set when it starts."""
+    """Cairn as an ASGI application. What is named here without a value is set when it starts."""
 
     ground: Ground
     authenticator: Authenticator
+    rate_limits: RateLimits
 
     def __init__(self, endpoints: Iterable[Endpoint], **options: Any) -> None:
         super().__init__(**options)
@@ -48,7 +49,6 @@ class Service(FastAPI):
         self.router.routes.extend(self.endpoints)
         self.paths = Router(self.endpoints)
         self.tracer: trace.Tracer | None = None
-        self.rate_limits = RateLimits()
 
     def end_waits(self) -> None:
         """Let those go who wait for what others write: the server is about to wait for every open answer."""
@@ -94,7 +94,9 @@ class Service(FastAPI):
             endpoint, values = self.paths.match(scope["method"], raw_path)
             route = endpoint.path
             call = await self._call(endpoint, scope, headers, receive)
-            outlet.more = self.rate_limits.take(call.caller)
+            rate = call.caller.read_rate if endpoint.reads else call.caller.write_rate
+            if rate is not None:
+                outlet.more = await self.rate_limits.take(call.tenant_id, rate)
             if call.method in MUTATING:
                 check_coding(headers.get("content-encoding"))
             if call.method in MUTATING and not endpoint.streams and not endpoint.receives:

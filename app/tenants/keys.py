@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from app.db.database import Database
 from app.db.sql import Statement
@@ -90,11 +91,11 @@ class Keys:
                 self._cached.pop(key_hash, None)
                 raise Unauthenticated("The key is unknown, expired or revoked.", headers=_CHALLENGE)
             _bound(self._cached)
-            cached = (
-                now + self.settings.cache_seconds,
-                Caller(found["tenant_id"], found["id"], frozenset(found["scopes"]), rate=_rate(found["limits"])),
+            read_rate, write_rate = _rates(found["limits"])
+            caller = Caller(
+                found["tenant_id"], found["id"], frozenset(found["scopes"]), read_rate=read_rate, write_rate=write_rate
             )
-            self._cached[key_hash] = cached
+            cached = self._cached[key_hash] = now + self.settings.cache_seconds, caller
         caller = cached[1]
         assert caller.tenant_id is not None
         assert caller.key_id is not None
@@ -125,11 +126,17 @@ def _bearer(authorization: str | None) -> str:
     return key.strip()
 
 
-def _rate(limits: bytes) -> Rate | None:
-    """The rate limit of a tenant; a burst alone limits nothing."""
+def _rates(limits: bytes) -> tuple[Rate | None, Rate | None]:
+    """The limits of a tenant's reads and writes: a class has its own, or shares that of all. A burst alone is none."""
     given = json.loads(limits)
-    per_second = given.get("requests_per_second")
-    return None if per_second is None else Rate(per_second, given.get("burst") or per_second)
+    classes = given.get("classes") or {}
+    shared = _rate("tenant", given)
+    return _rate("read", classes.get("read")) or shared, _rate("write", classes.get("write")) or shared
+
+
+def _rate(name: Literal["tenant", "read", "write"], given: dict[str, Any] | None) -> Rate | None:
+    per_second = (given or {}).get("requests_per_second")
+    return None if given is None or per_second is None else Rate(name, per_second, given.get("burst") or per_second)
 
 
 def _bound(cached: dict[bytes, tuple[float, Caller]] | dict[str, float]) -> None:

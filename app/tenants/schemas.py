@@ -21,11 +21,30 @@ class TenantFields(Body):
     metadata: JsonObject | None = None
 
 
+PerSecond = Annotated[int, Field(ge=1, le=1_000_000)]
+Burst = Annotated[int, Field(ge=1, le=10_000_000, description="How many at once after a rest; default: as a second.")]
+
+
+class ClassLimit(Body):
+    """The limit of a class of requests."""
+
+    requests_per_second: PerSecond
+    burst: Burst | None = None
+
+
+class ClassLimits(Body):
+    """Limits of reads and of writes; a class without one shares the limit of all."""
+
+    read: ClassLimit | None = None
+    write: ClassLimit | None = None
+
+
 class Limits(Body):
     """A tenant's own limits; an absent one does not apply."""
 
-    requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    burst: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    requests_per_second: PerSecond | None = None
+    burst: Burst | None = None
+    classes: ClassLimits | None = None
 
 
 class NewKey(Body):
