@@ -19,7 +19,9 @@ from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints, Hints
+from app.bus.part import Nats
 from app.bus.tolerant import TolerantHints
+from app.bus.tolerant_work import TolerantStreams
 from app.bus.watcher import Watched, Watcher
 from app.bus.work import EmbeddedStreams, Streams
 from app.cache.cache import Cache
@@ -92,6 +94,8 @@ RECURSION_MIN = 6000
 GARBAGE_MIN = 10_000
 # How many pictures, and how many differences, wait for their turn.
 DRAWINGS_WAITING_MAX, COMPARISONS_WAITING_MAX = 16, 32
+# What is taken from a stream comes again so much later than an attempt may last: it waits a while before, and after.
+AGAIN_SECONDS = 30
 # How long the end waits for the database to hear of it.
 LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
@@ -178,7 +182,7 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         database = await opened(settings)
         stack.push_async_callback(database.close)
         metrics = Metrics()
-        hints, streams = hints_of(settings, metrics), streams_of(settings)
+        hints, streams = hints_of(settings, metrics), streams_of(settings, metrics)
         stack.push_async_callback(hints.close)
         stack.push_async_callback(streams.close)
         await asyncio.gather(hints.open(), streams.open())
@@ -208,8 +212,29 @@ def hints_of(settings: Settings, metrics: Metrics) -> Hints:
     from app.bus.nats import NatsHints  # noqa: PLC0415
 
     url, prefix = settings.nats.url.get_secret_value(), settings.nats.subject_prefix
-    dropped = metrics.hints_dropped.inc
-    return TolerantHints(lambda: NatsHints(url, prefix, dropped), metrics.hints_degraded.set, dropped)
+    dropped, absence = metrics.hints_dropped.inc, metrics.absence_of("hints")
+
+    def degraded(away: bool) -> None:
+        metrics.hints_degraded.set(away)
+        absence(away)
+
+    return TolerantHints(lambda: NatsHints(url, prefix, dropped), degraded, dropped)
+
+
+def streams_of(settings: Settings, metrics: Metrics) -> Streams:
+    """Where processes put work for each other; without NATS each puts it for itself."""
+    again_seconds = settings.webhooks.attempt_seconds + AGAIN_SECONDS
+    embedded = EmbeddedStreams(again_seconds)
+    if settings.nats.url is None:
+        return embedded
+    # Imported only where it is used, as above.
+    from app.bus.declared import declared  # noqa: PLC0415
+    from app.bus.jetstream import JetStreams  # noqa: PLC0415
+
+    url, streams = settings.nats.url.get_secret_value(), declared(settings.nats, again_seconds)
+    return TolerantStreams(
+        lambda: JetStreams(url, streams, metrics.streams_seen), embedded, metrics.absence_of("streams")
+    )
 
 
 def cache_of(settings: Settings, metrics: Metrics) -> Cache:
@@ -232,16 +257,13 @@ def cache_of(settings: Settings, metrics: Metrics) -> Cache:
     )
 
 
-def streams_of(settings: Settings) -> Streams:
-    """Where processes put work for each other; each puts it for itself."""
-    return EmbeddedStreams(settings.webhooks.attempt_seconds)
-
-
-def parts_of(settings: Settings, hints: Hints, cache: Cache) -> Parts:
+def parts_of(settings: Settings, hints: Hints, streams: Streams, cache: Cache) -> Parts:
     """The servers that the service stands on, seen over the connections in use; one that is not named is embedded."""
     redis = cache if isinstance(cache, TolerantCache) else None
-    nats = hints if isinstance(hints, TolerantHints) else None
-    return Parts(Probe(settings.database), {"redis": redis, "nats": nats})
+    nats = None
+    if isinstance(hints, TolerantHints) and isinstance(streams, TolerantStreams):
+        nats = Nats(hints, streams)
+    return Parts(Probe(settings.database), {"redis": redis, "nats": nats}, streams)
 
 
 def watcher_of(settings: Settings, database: Database) -> Watcher:
@@ -333,15 +355,16 @@ def create_app(settings: Settings | None = None) -> Service:
             keys, metrics = Keys(database, chosen.auth), Metrics()
             stack.callback(metrics.close)
             hints, watcher = hints_of(chosen, metrics), watcher_of(chosen, database)
-            cache = cache_of(chosen, metrics)
-            parts = parts_of(chosen, hints, cache)
+            streams, cache = streams_of(chosen, metrics), cache_of(chosen, metrics)
+            parts = parts_of(chosen, hints, streams, cache)
             stack.push_async_callback(parts.close)
             stack.push_async_callback(cache.close)
             await cache.open()
             stack.push_async_callback(watcher.close)
             hints.listen(watcher.heard)
             stack.push_async_callback(hints.close)
-            await hints.open()
+            stack.push_async_callback(streams.close)
+            await asyncio.gather(hints.open(), streams.open())
             live = live_of(chosen, watcher, metrics)
             drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
             stack.callback(drawing.close)
@@ -357,9 +380,6 @@ def create_app(settings: Settings | None = None) -> Service:
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
             if chosen.background.enabled:
-                streams = streams_of(chosen)
-                stack.push_async_callback(streams.close)
-                await streams.open()
                 await stack.enter_async_context(background(chosen, database, metrics, keys, hints, streams))
             if settings is None:
                 spare_the_collector()

@@ -9,25 +9,15 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, unquote
 
-import nats
-from nats.errors import Error
-
+from app.bus.connection import CONNECT_SECONDS, FAILURES, OPEN_SECONDS, close, connect, version_of
 from app.bus.hints import Heard, Key, nobody
 from app.errors import Unavailable
 
-CONNECT_SECONDS = 1
-OPEN_SECONDS = 3
-AGAIN_SECONDS = 0.05
 # An idle connection is asked this often whether it still stands, and may be silent for so long.
 PROBE_SECONDS = 2.0
 SILENCE_SECONDS = 2.0
 # Keys that wait to be sent, each once; of what comes on top, the readers learn by their own look.
 WAITING_MAX = 10_000
-_FAILURES = (Error, OSError, TimeoutError, ValueError)
-
-
-async def _ignore(_error: Exception) -> None:
-    """A lost connection is seen by whoever uses it; the library would print it."""
 
 
 class NatsHints:
@@ -53,23 +43,13 @@ class NatsHints:
         """Connect, and subscribe before it returns. Raises `Unavailable`."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                self._client = await nats.connect(
-                    self._url,
-                    connect_timeout=CONNECT_SECONDS,
-                    allow_reconnect=False,
-                    # Twice at most: the library would try a server that refuses for as long as it is let.
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=AGAIN_SECONDS,
-                    no_echo=True,
-                    error_cb=_ignore,
-                    closed_cb=self._closed,
-                )
+                self._client = await connect(self._url, self._closed, no_echo=True)
                 await self._client.subscribe(self._root + ">", cb=self._received)
                 # Twice: the library sends the first ping ahead of the subscription, whose commands it gathers; the
                 # answer to the second says that the server has it.
                 await self._client.flush(CONNECT_SECONDS)
                 await self._client.flush(CONNECT_SECONDS)
-        except _FAILURES as error:
+        except FAILURES as error:
             await self.close()
             raise Unavailable(f"NATS does not answer ({type(error).__name__}).") from error
         self._carrying = asyncio.create_task(self._carry(), name="hints to NATS")
@@ -90,11 +70,10 @@ class NatsHints:
         try:
             async with asyncio.timeout(seconds):
                 await client.jetstream(timeout=seconds).account_info()
-                version = client.connected_server_version
-        except _FAILURES as error:
+        except FAILURES as error:
             what = "NATS has no JetStream" if "jetstream" in str(error).lower() else "NATS does not answer"
             raise Unavailable(f"{what} ({type(error).__name__}).") from error
-        return f"{version.major}.{version.minor}.{version.patch}"
+        return version_of(client)
 
     async def close(self) -> None:
         """Send what waits, if that is quick, and close the connection."""
@@ -104,9 +83,7 @@ class NatsHints:
             await asyncio.wait({self._carrying}, timeout=0.5)
             self._carrying.cancel()
         client, self._client = self._client, None
-        if client is not None:
-            with suppress(*_FAILURES):
-                await asyncio.wait_for(client.close(), 0.5)
+        await close(client)
 
     async def _closed(self) -> None:
         self.broken.set()
@@ -137,7 +114,7 @@ class NatsHints:
                         probed = time.monotonic()
             async with asyncio.timeout(SILENCE_SECONDS):
                 await self._send()
-        except _FAILURES:
+        except FAILURES:
             pass  # `broken` says it; what was not sent is seen by the look that stands behind every hint
         finally:
             self.broken.set()

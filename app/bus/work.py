@@ -13,10 +13,15 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from app.bus.standing import ConsumerStanding, Standing
 from app.errors import Unavailable
 
 # Messages of a stream that wait in an embedded one; beyond that nothing more is put in.
 WAITING_MAX = 100_000
+# What a message may measure with its id, in an embedded stream: as in a NATS that is left as it comes.
+MESSAGE_BYTES_MAX = 1_048_576
+# What stands around the id in the header of a message.
+HEADER_BYTES = len(b"NATS/1.0\r\nNats-Msg-Id: \r\n\r\n")
 
 
 class Stream(StrEnum):
@@ -31,6 +36,18 @@ class Work(NamedTuple):
 
     id: str
     body: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """What a server counts: the body, and the header with the id."""
+        return len(self.body) + len(self.id.encode()) + HEADER_BYTES
+
+
+class WorkTooLarge(ValueError):
+    """A message that no stream takes, now or later; nothing was sent. What is this large travels as a reference."""
+
+    def __init__(self, work: Work, most: int) -> None:
+        super().__init__(f"The message {work.id[:200]} has {work.size_bytes} bytes with its id; {most} are possible.")
 
 
 class Taken(Protocol):
@@ -49,14 +66,33 @@ class Streams(Protocol):
     async def open(self) -> None:
         """Begin; returns after the first try, whatever came of it."""
 
+    def bytes_max(self, stream: Stream) -> int:
+        """What a message may measure, as `Work.size_bytes` counts; with 1 MiB or less one travels everywhere."""
+
     async def put(self, stream: Stream, works: Sequence[Work]) -> None:
-        """Store messages, in this order. Raises `Unavailable`; then some of them may be stored."""
+        """Store messages, in this order. Raises `Unavailable`; then some of them may be stored.
+
+        Raises `WorkTooLarge` where one does not fit; then none is.
+        """
 
     async def take(self, stream: Stream, limit: int, seconds: float) -> Sequence[Taken]:
-        """At most so many messages, as soon as there are any; none after so many seconds. Raises `Unavailable`."""
+        """At most so many messages, as soon as there are any; none after so many seconds. Raises `Unavailable`.
+
+        Dead letters are for readers outside: taking them here gives none.
+        """
+
+    async def look(self, seconds: float) -> Sequence[Standing]:
+        """How each stream is, within so many seconds. Raises `Unavailable`."""
 
     async def close(self) -> None:
         """End, within about a second."""
+
+
+def require_fit(works: Sequence[Work], most: int) -> None:
+    """Raise `WorkTooLarge` for the first that is larger."""
+    for work in works:
+        if work.size_bytes > most:
+            raise WorkTooLarge(work, most)
 
 
 class _Held:
@@ -84,8 +120,18 @@ class EmbeddedStreams:
     async def open(self) -> None:
         """Nothing is to be opened."""
 
+    def bytes_max(self, stream: Stream) -> int:  # noqa: ARG002 - as every other
+        """As much as NATS takes."""
+        return MESSAGE_BYTES_MAX
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits, and nothing is out that may come again."""
+        return not any(self._known.values())
+
     async def put(self, stream: Stream, works: Sequence[Work]) -> None:
         """Keep messages until they are taken. Raises `Unavailable` when there are too many."""
+        require_fit(works, MESSAGE_BYTES_MAX)
         waiting, known = self._waiting[stream], self._known[stream]
         if stream is Stream.DEAD_LETTER:
             return  # Nobody takes them here; they are listed by `GET /v1/dead-letters`.
@@ -126,6 +172,25 @@ class EmbeddedStreams:
         """It is done."""
         self._taken[stream].pop(work_id, None)
         self._known[stream].pop(work_id, None)
+
+    async def look(self, seconds: float) -> Sequence[Standing]:  # noqa: ARG002 - as every other
+        """How many messages wait in this process, and how many are out."""
+        return [
+            Standing(
+                stream,
+                "embedded",
+                messages=len(self._known[stream]),
+                consumer=ConsumerStanding(
+                    "embedded",
+                    pending=len(self._waiting[stream]),
+                    ack_pending=len(self._taken[stream]),
+                    redelivered=0,
+                    waiting=0,
+                    ack_seconds=self._again_seconds,
+                ),
+            )
+            for stream in (Stream.QUEUED,)
+        ]
 
     async def close(self) -> None:
         """Nothing is to be closed."""

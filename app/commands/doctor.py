@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.bus.standing import Standing
+from app.bus.work import Streams
 from app.commands.beside import Folder, operator_settings
 from app.commands.listening import is_loopback
 from app.commands.plainly import run
@@ -55,11 +57,14 @@ async def _examine(settings: Settings) -> list[Finding]:
     found = [_settings(settings)]
     found += [finding async for finding in _postgres(settings.database)]
     from app.http.metrics import Metrics  # noqa: PLC0415 - as the next
-    from app.main import cache_of, hints_of, parts_of  # noqa: PLC0415 - the whole application, which the other commands do not need
+    from app.main import cache_of, hints_of, parts_of, streams_of  # noqa: PLC0415 - the whole application, which others do not need
 
     metrics = Metrics()
-    others = parts_of(settings, hints_of(settings, metrics), cache_of(settings, metrics)).others
+    streams = streams_of(settings, metrics)
+    others = parts_of(settings, hints_of(settings, metrics), streams, cache_of(settings, metrics)).others
     found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
+    if others["nats"] is not None and found[-1].verdict == "ok":
+        found += await _streams(streams)
     return [*found, _disk(settings.var_folder), _port(settings)]
 
 
@@ -180,6 +185,34 @@ async def _part(name: str, part: Part | None) -> Finding:
         return Finding(name, "wrong", f"{refusal.detail} Start it, or correct CAIRN_{name.upper()}__URL.")
     finally:
         await part.close()
+
+
+async def _streams(streams: Streams) -> list[Finding]:
+    """Nothing is declared here: a process that serves does that, whenever it connects."""
+    try:
+        return [_stream(one) for one in await streams.look(LOOK_SECONDS)]
+    except Unavailable as refusal:
+        return [Finding("streams", "wrong", refusal.detail)]
+
+
+def _stream(one: Standing) -> Finding:
+    part = f"stream {one.stream}"
+    if one.missing:
+        return Finding(part, "note", f"{one.name} is not there; the API or a worker makes it when it starts.")
+    if one.stalled:
+        return Finding(
+            part, "wrong", f"{one.messages} messages wait and none was done for long; start a `cairn worker`, or an API"
+            " that runs the background work.",
+        )  # fmt: skip
+    if one.faults:
+        return Finding(
+            part, "wrong", f"{one.name}: {'; '.join(one.faults)}. Start Cairn with these settings, or correct NATS."
+        )
+    consumer = one.consumer
+    told = f"{one.messages} messages, {one.bytes} of {one.bytes_max} bytes, {one.replicas} replica(s)"
+    if consumer is not None:
+        told += f"; {consumer.pending} wait, {consumer.ack_pending} are out, {consumer.redelivered} of them again"
+    return Finding(part, "ok", f"{told}.")
 
 
 def _disk(folder: Path) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Literal
 
@@ -66,12 +67,45 @@ class Ready(BaseModel):
     components: dict[str, Component]
 
 
+class StreamConsumer(BaseModel):
+    """What takes from a stream, for all processes together."""
+
+    name: str
+    pending: int = Field(description="Messages that nobody has taken yet.")
+    ack_pending: int = Field(description="Messages that are taken and not done.")
+    redelivered: int = Field(description="Of these, how many were taken more than once.")
+    waiting: int = Field(description="Requests for messages that wait.")
+    ack_seconds: float = Field(description="What is taken and not done for so long comes again.")
+
+
+class StreamState(BaseModel):
+    """A stream of work, its limits, and what waits in it."""
+
+    stream: str
+    mode: Literal["connected", "embedded", "degraded"] = Field(
+        description="`embedded`: in this process's memory; `degraded`: so too, until NATS is back."
+    )
+    subject: str | None
+    name: str | None
+    messages: int
+    bytes: int | None
+    bytes_max: int | None
+    age_seconds_max: float | None
+    oldest_seconds: float | None
+    replicas: int | None
+    consumer: StreamConsumer | None
+    missing: bool = Field(description="It, or its consumer, is not there; it is made again.")
+    stalled: bool = Field(description="Messages wait, and none has been done for long.")
+    faults: list[str] = Field(description="What is not as it is declared.")
+
+
 class Capabilities(BaseModel):
     """What is up, in which mode, which versions, and which limits hold."""
 
     version: str
     api: str
     parts: dict[str, Component]
+    streams: list[StreamState] = Field(description="Empty where they cannot be asked; `parts` then says why.")
     limits: dict[str, int]
 
 
@@ -146,14 +180,19 @@ async def metrics(call: Call) -> Response:
 # Not in a batch: it asks other servers, which no transaction waits for.
 @routes.get("/v1/capabilities", scope="operations:read", response_model=Capabilities, batchable=False)
 async def capabilities(call: Call) -> Answer:
-    """What is up, in which mode (`connected`, `embedded`, `degraded`), which versions, and which limits hold."""
-    states, settings = await call.ground.parts.states(), call.ground.settings
+    """What is up, in which mode (`connected`, `embedded`, `degraded`), which versions, streams and limits there are.
+
+    Within two seconds or so, whatever is away.
+    """
+    parts, settings = call.ground.parts, call.ground.settings
+    states, streams = await asyncio.gather(parts.states(), parts.streams())
     return _json(
         200,
         {
             "version": __version__,
             "api": "v1",
             "parts": {name: state.shown() for name, state in states.items()},
+            "streams": [stream.shown() for stream in streams],
             "limits": {
                 "body_bytes": settings.body_bytes_max,
                 "upload_bytes": settings.upload_bytes_max,

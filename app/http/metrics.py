@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
+from app.bus.standing import Standing
 from app.db.database import Database
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -113,7 +115,26 @@ class Metrics:
             "cairn_outbox_oldest_seconds", "How long the oldest event without a position waits.",
             registry=self.registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
+        self.stream_messages = self._of_stream("messages", "Messages that are stored.")
+        self.stream_pending = self._of_stream("pending", "Messages that no process has taken yet.")
+        self.stream_ack_pending = self._of_stream("ack_pending", "Messages that are taken and not done.")
+        self.stream_oldest = self._of_stream("oldest_seconds", "Age of the oldest message.")
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def _of_stream(self, name: str, told: str) -> Gauge:
+        # Every process sees the same streams.
+        return Gauge(
+            f"cairn_stream_{name}", told, ("stream",), registry=self.registry, multiprocess_mode="livemostrecent"
+        )
+
+    def streams_seen(self, streams: Sequence[Standing]) -> None:
+        """Set what is known of each stream."""
+        for one in streams:
+            self.stream_messages.labels(one.stream).set(one.messages)
+            self.stream_oldest.labels(one.stream).set(one.oldest_seconds or 0)
+            if one.consumer is not None:
+                self.stream_pending.labels(one.stream).set(one.consumer.pending)
+                self.stream_ack_pending.labels(one.stream).set(one.consumer.ack_pending)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request. A method that nobody knows is counted as `other`, so labels stay few."""

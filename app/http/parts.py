@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from app.bus.standing import Standing
+from app.bus.work import Streams
 from app.db.probe import Probe
 from app.errors import Unavailable
 
@@ -42,6 +45,7 @@ class Parts:
 
     probe: Probe
     others: dict[str, Part | None] = field(default_factory=dict)
+    work: Streams | None = None
 
     async def states(self) -> dict[str, State]:
         """How each part is, within two seconds."""
@@ -49,6 +53,15 @@ class Parts:
         looks = asyncio.gather(*(self._other(self.others[name]) for name in names))
         database, others = await asyncio.gather(self._database(), looks)
         return {**database, **dict(zip(names, others, strict=True))}
+
+    async def streams(self) -> Sequence[Standing]:
+        """How each stream is, within two seconds; none where they cannot be asked."""
+        if self.work is None:
+            return ()
+        try:
+            return await self.work.look(LOOK_SECONDS)
+        except Unavailable:
+            return ()  # `states` says why.
 
     async def _database(self) -> dict[str, State]:
         try:

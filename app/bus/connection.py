@@ -1,0 +1,49 @@
+"""The connection to NATS, as every user of it opens and closes it: made once, and lost once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import nats
+from nats.errors import Error
+
+CONNECT_SECONDS = 1
+OPEN_SECONDS = 3
+CLOSE_SECONDS = 0.5
+AGAIN_SECONDS = 0.05
+FAILURES = (Error, OSError, TimeoutError, ValueError)
+
+
+async def _ignore(_error: Exception) -> None:
+    """A lost connection is seen by whoever uses it; the library would print it."""
+
+
+async def connect(url: str, closed: Callable[[], Awaitable[None]], **more: Any) -> Any:
+    """A client that does not connect again by itself; `closed` is called once it is lost. Raises one of `FAILURES`."""
+    return await nats.connect(
+        url,
+        connect_timeout=CONNECT_SECONDS,
+        allow_reconnect=False,
+        # Twice at most: the library would try a server that refuses for as long as it is let.
+        max_reconnect_attempts=1,
+        reconnect_time_wait=AGAIN_SECONDS,
+        error_cb=_ignore,
+        closed_cb=closed,
+        **more,
+    )
+
+
+async def close(client: Any) -> None:
+    """Close a client, a bounded time; None is closed already."""
+    if client is not None:
+        with suppress(*FAILURES):
+            await asyncio.wait_for(client.close(), CLOSE_SECONDS)
+
+
+def version_of(client: Any) -> str:
+    """The version of the server that a client is connected to."""
+    version = client.connected_server_version
+    return f"{version.major}.{version.minor}.{version.patch}"
