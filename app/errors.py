@@ -83,6 +83,12 @@ class StaleAttempt(Conflict):
     code, title = "stale_attempt", "Another attempt owns this submission"
 
 
+class StaleLease(Conflict):
+    """The token named in `Lease` does not hold its lease; `current_token` and `holder` say what does, or did last."""
+
+    code, title = "stale_lease", "The token does not hold the lease"
+
+
 class IdempotencyInProgress(Conflict):
     """A request under the same Idempotency-Key is still running."""
 

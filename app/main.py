@@ -61,6 +61,7 @@ from app.http.problem_pages import routes as problem_routes
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
 from app.jobs.routes import routes as job_routes
+from app.leases.routes import routes as lease_routes
 from app.logs import configure_logs
 from app.maintenance.routes import routes as maintenance_routes
 from app.mcp.config_routes import routes as mcp_config_routes
@@ -315,6 +316,7 @@ def endpoints() -> list[Endpoint]:
         *submission_routes,
         *format_stamp_routes,
         *dead_letter_routes,
+        *lease_routes,
         *submission_transition_routes,
         *submission_join_routes,
         *attempt_marker_routes,

@@ -30,7 +30,8 @@ class Cairn(SyncSurface):
     """The client for ordinary code. Use it as a context manager, or call `close`.
 
     `tenant` names the tenant that an operator's key acts for; a tenant's own key needs none. `attempt` is
-    `(submission_id, attempt_id)`: every write then happens only while that attempt owns its submission.
+    `(submission_id, attempt_id)`: every write then happens only while that attempt owns its submission; `lease` is
+    `(name, fencing_token)`: only while that token holds the lease.
     Raises `ValueError` for a URL without http:// or https://, and for a key that no header can carry.
     """
 
@@ -41,11 +42,12 @@ class Cairn(SyncSurface):
         key: str | None = None,
         tenant: str | None = None,
         attempt: tuple[str, str] | None = None,
+        lease: tuple[str, int] | None = None,
         retry: Retry | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         http = httpx.Client(base_url=_absolute(url), timeout=timeout_seconds)
-        super().__init__(SyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
+        super().__init__(SyncTransport(http, Manner(_headers(key, tenant, attempt, lease), retry or Retry())))
 
     def using(
         self,
@@ -53,10 +55,11 @@ class Cairn(SyncSurface):
         idempotency_key: str | None = None,
         if_match: str | None = None,
         attempt: tuple[str, str] | None = None,
+        lease: tuple[str, int] | None = None,
         tenant: str | None = None,
     ) -> Cairn:
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
-        more = _headers(None, tenant, attempt, idempotency_key, if_match)
+        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match)
         other = Cairn.__new__(Cairn)
         SyncSurface.__init__(other, self._mode.in_manner(self._mode.manner.with_headers(more)))
         return other
@@ -105,11 +108,12 @@ class AsyncCairn(AsyncSurface):
         key: str | None = None,
         tenant: str | None = None,
         attempt: tuple[str, str] | None = None,
+        lease: tuple[str, int] | None = None,
         retry: Retry | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         http = httpx.AsyncClient(base_url=_absolute(url), timeout=timeout_seconds)
-        super().__init__(AsyncTransport(http, Manner(_headers(key, tenant, attempt), retry or Retry())))
+        super().__init__(AsyncTransport(http, Manner(_headers(key, tenant, attempt, lease), retry or Retry())))
 
     def using(
         self,
@@ -117,10 +121,11 @@ class AsyncCairn(AsyncSurface):
         idempotency_key: str | None = None,
         if_match: str | None = None,
         attempt: tuple[str, str] | None = None,
+        lease: tuple[str, int] | None = None,
         tenant: str | None = None,
     ) -> AsyncCairn:
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
-        more = _headers(None, tenant, attempt, idempotency_key, if_match)
+        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match)
         return _on(self._mode.in_manner(self._mode.manner.with_headers(more)))
 
     def trying_again(self, retry: Retry) -> AsyncCairn:
@@ -241,6 +246,7 @@ def _headers(
     key: str | None,
     tenant: str | None,
     attempt: tuple[str, str] | None,
+    lease: tuple[str, int] | None = None,
     idempotency_key: str | None = None,
     if_match: str | None = None,
 ) -> dict[str, str]:
@@ -250,6 +256,7 @@ def _headers(
         "Authorization": f"Bearer {key}" if key else None,
         "X-Tenant-Id": tenant,
         "Submission-Attempt": ";".join(quote(part, safe="") for part in attempt) if attempt else None,
+        "Lease": f"{quote(lease[0], safe='')};{lease[1]}" if lease else None,
         "Idempotency-Key": idempotency_key,
         "If-Match": if_match,
     }

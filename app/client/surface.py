@@ -10,6 +10,7 @@ from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
+from app.client.leases import Leases
 from app.client.live import AsyncConversations, SyncConversations
 from app.client.maintenance import Maintenance
 from app.client.mcp import McpServers, McpTools, McpVersions
@@ -59,6 +60,7 @@ class Surface(Generic[M]):
         self.attachments: Attachments[M] = Attachments(mode)
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
+        self.leases: Leases[M] = Leases(mode)
 
 
 class SyncSurface(Surface[SyncTransport]):

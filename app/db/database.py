@@ -53,6 +53,28 @@ class Fence:
     attempt_id: str
 
 
+@dataclass(frozen=True)
+class LeaseFence:
+    """The lease under which a write happens: `Lease: <name>;<fencing_token>`."""
+
+    name: str
+    token: int
+
+
+@dataclass(frozen=True)
+class Fences:
+    """What a write happens under, held to its commit: an attempt, a lease, both."""
+
+    attempt: Fence | None = None
+    lease: LeaseFence | None = None
+
+    def __bool__(self) -> bool:
+        return self.attempt is not None or self.lease is not None
+
+
+NO_FENCES = Fences()
+
+
 class Reader(Protocol):
     """Where a store reads: the pool (one statement, one snapshot) or a transaction (one snapshot for several)."""
 
@@ -176,9 +198,9 @@ class Database:
             except DRIVER_ERRORS as error:
                 raise explain(error) from error
 
-    def once(self, tenant_id: str, claim: KeyClaim | None = None, fence: Fence | None = None) -> Once:
+    def once(self, tenant_id: str, claim: KeyClaim | None = None, fences: Fences = NO_FENCES) -> Once:
         """A writer for a write that is one statement: one round trip, committed when it returns."""
-        return Once(self, tenant_id, claim, fence)
+        return Once(self, tenant_id, claim, fences)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -213,20 +235,29 @@ async def _explained(transaction: Any) -> AsyncIterator[None]:
 
 class Once:
     """Writes in one statement each. The Idempotency-Key is claimed and kept inside the statement that answers, and the
-    attempt that the write happens under is held there; `held` tells whether one was.
+    attempt and the lease that the write happens under are held there; `held` tells whether they were.
     """
 
-    def __init__(self, database: Database, tenant_id: str, claim: KeyClaim | None, fence: Fence | None) -> None:
-        self._database, self._tenant_id, self._claim, self._fence = database, tenant_id, claim, fence
+    def __init__(self, database: Database, tenant_id: str, claim: KeyClaim | None, fences: Fences) -> None:
+        self._database = database
         self.rows, self.row = database.rows, database.row
         self.held = False
+        self._kinds: dict[str, bool] = {}
         self._under: dict[str, Any] = {}
         if claim is not None:
+            self._kinds["key"] = True
             self._under.update(claim_tenant=tenant_id, claim_key=claim.key, claim_fingerprint=claim.fingerprint)
-        if fence is not None:
-            self._under.update(
-                fence_tenant=tenant_id, fence_submission=fence.submission_id, fence_attempt=fence.attempt_id
-            )
+        if fences:
+            self._hold(tenant_id, fences)
+
+    def _hold(self, tenant_id: str, fences: Fences) -> None:
+        self._under["fence_tenant"] = tenant_id
+        if fences.attempt is not None:
+            self._kinds["attempt"] = True
+            self._under.update(fence_submission=fences.attempt.submission_id, fence_attempt=fences.attempt.attempt_id)
+        if fences.lease is not None:
+            self._kinds["lease"] = True
+            self._under.update(fence_lease=fences.lease.name, fence_token=fences.lease.token)
 
     async def answer(self, statement: Statement, if_new: Statement | None = None, /, **arguments: Any) -> Answer | None:
         """Run the statement that decides; where there is one, that for new rows before it."""
@@ -238,14 +269,10 @@ class Once:
         return await self._answer(statement, arguments)
 
     async def _answer(self, statement: Statement, arguments: dict[str, Any]) -> Answer | None:
-        if not self._under:
+        if not self._kinds:
             return _answer(await self._database.row(statement.answering, **arguments))
-        if self._fence is None:
-            whole = statement.answering_once
-        else:
-            whole = statement.answering_fenced if self._claim is None else statement.answering_fenced_once
-        record = await self._database.row(whole, **arguments, **self._under)
-        self.held = self._fence is not None
+        record = await self._database.row(statement.answering_under(**self._kinds), **arguments, **self._under)
+        self.held = "attempt" in self._kinds or "lease" in self._kinds
         return _answer(record)
 
 

@@ -16,6 +16,7 @@ from app.errors import (
     MalformedRequest,
     PersistenceError,
     StaleAttempt,
+    StaleLease,
     Unavailable,
     changed,
 )
@@ -33,6 +34,7 @@ INCOMPLETE = "CA003"
 TAKEN = "CA004"
 STALE = "CA006"
 ANOTHER_REVISION = "CA007"
+STALE_LEASE = "CA008"
 _UNSTORABLE = frozenset(
     {"22000", "22P05", "22P02", "22021", "22003", "22007", "22008", "22009", "22023", "22032", "54000"}
 )
@@ -88,6 +90,8 @@ def _explain_detail(state: str, detail: str | None) -> AppError | None:
         return StaleAttempt(
             "The attempt does not own the submission; nothing was stored.", **json.loads(detail or "{}")
         )
+    if state == STALE_LEASE:
+        return StaleLease("The token does not hold the lease; nothing was stored.", **json.loads(detail or "{}"))
     if state == ANOTHER_REVISION:
         return changed("resource", int(detail or 0))
     return None

@@ -29,6 +29,7 @@ class Statement:
         self.source = _COMMENT_LINES.sub("", text).strip().rstrip(";")
         self.parameters: list[str] = []
         self.text = _PARAMETER.sub(self._number, self.source)
+        self._under: dict[tuple[bool, bool, bool], Statement] = {}
 
     def _number(self, match: re.Match[str]) -> str:
         if match[1] is not None:
@@ -47,7 +48,7 @@ class Statement:
     @cached_property
     def answering(self) -> Statement:
         """The statement with its answer selected."""
-        return self._answering(once=False, fenced=False)
+        return Statement(f"{self.source}\nSELECT {self._told} FROM answer", self.name)
 
     @cached_property
     def _told(self) -> str:
@@ -55,42 +56,42 @@ class Statement:
         shown = "answered AS body, body AS kept" if "answered" in more else "body"
         return f"status, etag, {shown}" + (", moved" if "moved" in more else "")
 
-    @cached_property
-    def answering_once(self) -> Statement:
-        """The same under an Idempotency-Key: claimed before, and kept with the answer, in the one statement.
+    def answering_under(self, *, key: bool = False, attempt: bool = False, lease: bool = False) -> Statement:
+        """The same under an Idempotency-Key, an attempt, a lease: each taken before, in the one statement.
 
-        The claim raises when the key is taken, so nothing of the statement happens then. Where the statement gives
-        no answer row, nothing is kept.
+        The key is claimed, and kept with the answer; where it is taken nothing of the statement happens, and where the
+        statement gives no answer row nothing is kept. Attempt and lease are held to the commit; where one of them owns
+        nothing, nothing of the statement happens.
         """
-        return self._answering(once=True, fenced=False)
+        under = (key, attempt, lease)
+        made = self._under.get(under)
+        if made is None:
+            made = self._under[under] = self._answering_under(key=key, attempt=attempt, lease=lease)
+        return made
 
-    @cached_property
-    def answering_fenced(self) -> Statement:
-        """The same under an attempt, held to the commit: where it owns nothing, nothing of the statement happens."""
-        return self._answering(once=False, fenced=True)
-
-    @cached_property
-    def answering_fenced_once(self) -> Statement:
-        """The same under both."""
-        return self._answering(once=True, fenced=True)
-
-    def _answering(self, *, once: bool, fenced: bool) -> Statement:
+    def _answering_under(self, *, key: bool, attempt: bool, lease: bool) -> Statement:
         before, after, sources = [], [], []
-        if once:
+        if key:
             before.append("claim AS MATERIALIZED (SELECT cairn_claim_key(:claim_tenant, :claim_key) AS claimed)")
             after.append(
                 "kept AS (INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)\n"
                 "  SELECT :claim_tenant, :claim_key, :claim_fingerprint, status, etag, body FROM answer, claim)"
             )
             sources.append("claim")
-        if fenced:
+        if attempt:
             before.append(
                 "held_attempt AS MATERIALIZED (\n"
                 "  SELECT cairn_hold_attempt(:fence_tenant, :fence_submission, :fence_attempt) AS held)"
             )
             sources.append("held_attempt")
+        if lease:
+            before.append(
+                "held_lease AS MATERIALIZED (\n"
+                "  SELECT cairn_hold_lease(:fence_tenant, :fence_lease, :fence_token) AS held)"
+            )
+            sources.append("held_lease")
         if not sources:
-            return Statement(f"{self.source}\nSELECT {self._told} FROM answer", self.name)
+            return self.answering
         # What stands before is in the FROM clause, so that it is carried out; it raises or gives one row.
         parts = ",\n".join([*before, re.sub(r"^WITH\s", "", self.source), *after])
         chosen = " CROSS JOIN ".join(sources)

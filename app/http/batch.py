@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel, Field
 from starlette.types import Message
 
-from app.db.database import Answer
+from app.db.database import NO_FENCES, Answer, Fences
 from app.db.shape import array
 from app.errors import AppError, InvalidInput, invalid
 from app.http import idempotency
@@ -110,18 +110,18 @@ async def run_batch(call: Call, body: Batch) -> Answer:
 
     The first failure is the answer: its status and problem, with `index`, and nothing was done. A batch of reads
     alone runs on one snapshot. Streams, waits, long jobs, batches and inner Idempotency-Keys are refused. A replay
-    under an Idempotency-Key repeats what the writes answered, and reads again what was read. `Submission-Attempt`
-    fences all of it; an operation may name another attempt for itself.
+    under an Idempotency-Key repeats what the writes answered, and reads again what was read. `Submission-Attempt` and
+    `Lease` fence all of it; an operation may name another attempt, or another lease, for itself.
     """
     most = call.ground.settings.batch_operations_max
     if len(body.operations) > most:
         raise invalid("/operations", f"must have at most {most} items")
     reads_only = not any(_written(call, operation) for operation in body.operations)
+    # Reads write nothing, under whatever attempt or lease.
+    call.held = NO_FENCES if reads_only else Fences(call.fence, call.lease_fence)
     if reads_only and call.claim is None:
         async with call.ground.database.reading() as call.reader:
             return await _run(call, body.operations)
-    # Reads write nothing, under whatever attempt.
-    call.held_fence = None if reads_only else call.fence
     call.session_first = any(_written(call, operation, QUEUE) for operation in body.operations)
     answer = await idempotency.in_transaction(call, lambda: _run(call, body.operations), snapshot=reads_only)
     assert isinstance(answer, Answer)
@@ -134,8 +134,8 @@ async def _run(call: Call, operations: list[Operation]) -> Answer:
     for index, operation in enumerate(operations):
         try:
             endpoint, values, inner = _inner(call, index, operation)
-            if inner.fence not in (None, call.held_fence) and not endpoint.reads and not endpoint.fences_itself:
-                await idempotency.hold(inner, call.writer, inner.fence)
+            if not endpoint.reads:
+                await idempotency.hold(inner, call.writer, _own_fences(endpoint, inner))
             written = _answer(index, await endpoint.perform(inner, values))
             reader = call.reader if endpoint.reads else call.writer
             answer = _answer(index, await endpoint.completed(inner, values, written, reader))
@@ -146,6 +146,12 @@ async def _run(call: Call, operations: list[Operation]) -> Answer:
         if call.claim is not None:
             kept.append(_result(_kept_of(written, endpoint), operation.method))
     return Answer(200, _joined(shown), kept=_joined(kept))
+
+
+def _own_fences(endpoint: Endpoint, inner: Call) -> Fences:
+    """What an operation names for itself, besides what is held for the batch."""
+    attempt = None if endpoint.fences_itself or inner.fence == inner.held.attempt else inner.fence
+    return Fences(attempt, None if inner.lease_fence == inner.held.lease else inner.lease_fence)
 
 
 def _written(call: Call, operation: Operation, scope: str | None = None) -> bool:
@@ -184,8 +190,12 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
         if name.lower() in REFUSED_HEADERS:
             raise invalid(f"/operations/{index}/headers", f"must not hold {name}")
         headers.append((name.lower().encode(), value.encode()))
-    if not any(name == b"submission-attempt" for name, _ in headers) and "submission-attempt" in call.headers:
-        headers.append((b"submission-attempt", call.headers["submission-attempt"].encode("latin-1")))
+    given = {name for name, _ in headers}
+    headers += [
+        (name.encode(), call.headers[name].encode("latin-1"))
+        for name in ("submission-attempt", "lease")
+        if name.encode() not in given and name in call.headers
+    ]
     endpoint, values = call.ground.router.match(operation.method, path)
     if not endpoint.batchable or endpoint.open_to_all:
         raise InvalidInput(f"Operation {index} cannot run inside a batch: {SENT_ALONE}.")
@@ -201,7 +211,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
     inner.raw_body = operation.sent(endpoint)
     inner.writer, inner.reader, inner.moved = call.writer, call.reader, call.moved
-    inner.held_fence = call.held_fence
+    inner.held = call.held
     return endpoint, values, inner
 
 

@@ -14,9 +14,10 @@ from starlette.requests import Request
 
 from app.bus.hints import Hints, Key
 from app.cache.cache import Cache
-from app.db.database import Database, Fence, KeyClaim, Reader, Writer
+from app.db.database import NO_FENCES, Database, Fence, Fences, KeyClaim, LeaseFence, Reader, Writer
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
+from app.http.fields import INTEGER_MAX
 from app.settings import HttpSettings
 from app.turns import Turns
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from app.http.router import Router
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
+_TOKEN = re.compile(r"[1-9][0-9]{0,15}").fullmatch
 _ETAG = re.compile(r'"(\d{1,18})"').fullmatch
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -57,8 +59,8 @@ class Call(Request):
     received: Received | None = None
     writer: Writer
     reader: Reader
-    # The fence that is held for this call; None where there is none, or where the route holds it itself.
-    held_fence: Fence | None = None
+    # What is held for this call: not the attempt where there is none, or where the route holds it itself.
+    held: Fences = NO_FENCES
     # Whether it may change the submission that is held: its session is locked before it, as everybody does.
     session_first: bool = False
     batched: bool = False
@@ -113,13 +115,30 @@ class Call(Request):
     @cached_property
     def fence(self) -> Fence | None:
         """The attempt named in `Submission-Attempt`. Raises `InvalidInput` for a malformed one."""
-        header = self.headers.get("submission-attempt")
+        parts = self._fence_parts("submission-attempt")
+        if parts is None:
+            return None
+        if len(parts) != 2 or not all(parts):
+            raise invalid("Submission-Attempt", "must be <submission_id>;<attempt_id>, each percent-encoded")
+        return Fence(parts[0], parts[1])
+
+    @cached_property
+    def lease_fence(self) -> LeaseFence | None:
+        """The lease and its token, named in `Lease`. Raises `InvalidInput` for a malformed one."""
+        parts = self._fence_parts("lease")
+        if parts is None:
+            return None
+        if len(parts) != 2 or not parts[0] or not _TOKEN(parts[1]) or int(parts[1]) > INTEGER_MAX:
+            raise invalid("Lease", "must be <name>;<fencing_token>, the name percent-encoded")
+        return LeaseFence(parts[0], int(parts[1]))
+
+    def _fence_parts(self, name: str) -> list[str] | None:
+        header = self.headers.get(name)
         if header is None:
             return None
         parts = [unquote(part) for part in header.strip().split(";")]
-        if len(parts) != 2 or not all(parts) or any("\x00" in part or "\ufffd" in part for part in parts):
-            raise invalid("Submission-Attempt", "must be <submission_id>;<attempt_id>, each percent-encoded")
-        return Fence(parts[0], parts[1])
+        # What no text column can hold is no part of a name.
+        return parts if not any("\x00" in part or "\ufffd" in part for part in parts) else []
 
     @cached_property
     def if_match(self) -> list[int] | None:

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from app.db.database import Answer, Reader
+from app.db.database import Answer, Fences, Once, Reader
 from app.errors import AppError, BadCursor, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call
@@ -175,25 +175,25 @@ class Endpoint(APIRoute):
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:
         database, claim = call.ground.database, call.claim
-        # One that cannot be read is refused, also where nothing is written under it.
-        named = call.fence if call.method in MUTATING else None
+        # What cannot be read is refused, also where nothing is written under it.
+        attempt, lease = (call.fence, call.lease_fence) if call.method in MUTATING else (None, None)
         if self.reads or self.open_to_all:
             call.reader = database
             return await self.perform(call, path_values)
 
-        fence = call.held_fence = None if self.fences_itself else named
-        if fence is not None and self.scope:
-            # Before the attempt is looked at: who may not write is not told who owns it.
+        call.held = Fences(None if self.fences_itself else attempt, lease)
+        if call.held and self.scope:
+            # Before they are looked at: who may not write is not told who owns what.
             call.caller.require(self.scope)
 
         async def effect() -> Answer | Response:
             if self.transactional:
                 return await idempotency.in_transaction(call, lambda: self.perform(call, path_values))
-            call.reader = call.writer = once = database.once(call.claim_tenant, claim, fence)
+            call.reader = call.writer = database.once(call.claim_tenant, claim, call.held)
             answer = await self.perform(call, path_values)
-            if fence is not None and not once.held:
-                # Nothing was there to be written; an attempt that owns nothing hears of it all the same.
-                await idempotency.hold(call, database, fence)
+            if call.held and isinstance(call.writer, Once) and not call.writer.held:
+                # Nothing was there to be written; what owns nothing hears of it all the same.
+                await idempotency.hold(call, database, call.held)
             return answer
 
         return await (effect() if claim is None else idempotency.once(call, effect))

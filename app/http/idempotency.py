@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from app.db.database import Answer, Fence, Reader, Transaction, Writer
+from app.db.database import Answer, Fence, Fences, Reader, Transaction, Writer
 from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput
@@ -19,6 +19,7 @@ REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
 _HOLD = Statement("SELECT cairn_hold_attempt(:tenant_id, :submission_id, :attempt_id) AS held")
+_HOLD_LEASE = Statement("SELECT cairn_hold_lease(:tenant_id, :name, :token) AS held")
 _LOCK_SESSION = Statement("SELECT cairn_lock_session(:tenant_id, :submission_id) AS session")
 _KEEP = Statement(
     "INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)"
@@ -67,9 +68,9 @@ async def _replayed(call: Call) -> Answer | None:
 async def in_transaction(
     call: Call, effect: Callable[[], Awaitable[Answer | Response]], *, snapshot: bool = False
 ) -> Answer | Response:
-    """Run the effect in one transaction, with the claim of its key and the kept answer, under the attempt that the call
-    names; tried again where others were in the way. Raises `KeyKept`, `IdempotencyInProgress`, `StaleAttempt`, and what
-    the effect raises.
+    """Run the effect in one transaction, with the claim of its key and the kept answer, under the attempt and the lease
+    that the call names; tried again where others were in the way. Raises `KeyKept`, `IdempotencyInProgress`,
+    `StaleAttempt`, `StaleLease`, and what the effect raises.
     """
     for attempt in range(TRIES):
         try:
@@ -104,17 +105,22 @@ async def _kept(
 
 
 async def _hold_first(call: Call, transaction: Transaction) -> None:
-    fence = call.held_fence
-    if fence is None:
-        return
-    if call.session_first:
-        await transaction.row(_LOCK_SESSION, tenant_id=call.claim_tenant, submission_id=fence.submission_id)
-    await hold(call, transaction, fence)
+    attempt = call.held.attempt
+    if attempt is not None and call.session_first:
+        await transaction.row(_LOCK_SESSION, tenant_id=call.claim_tenant, submission_id=attempt.submission_id)
+    await hold(call, transaction, call.held)
 
 
-async def hold(call: Call, writer: Reader, fence: Fence) -> None:
-    """Hold an attempt to the commit of the writer's transaction. Raises `StaleAttempt` where it owns no submission."""
-    await writer.row(_HOLD, tenant_id=call.claim_tenant, submission_id=fence.submission_id, attempt_id=fence.attempt_id)
+async def hold(call: Call, writer: Reader, fences: Fences) -> None:
+    """Hold an attempt and a lease to the commit of the writer's transaction.
+
+    Raises `StaleAttempt` where the attempt owns no submission, `StaleLease` where the token does not hold the lease.
+    """
+    tenant_id, attempt, lease = call.claim_tenant, fences.attempt, fences.lease
+    if attempt is not None:
+        await writer.row(_HOLD, tenant_id=tenant_id, submission_id=attempt.submission_id, attempt_id=attempt.attempt_id)
+    if lease is not None:
+        await writer.row(_HOLD_LEASE, tenant_id=tenant_id, name=lease.name, token=lease.token)
 
 
 async def owned_by(call: Call, own: Fence) -> Writer:
@@ -124,9 +130,11 @@ async def owned_by(call: Call, own: Fence) -> Writer:
     Raises `StaleAttempt` within a batch; else what is written raises it.
     """
     fence = call.fence
-    if fence is None or fence in (own, call.held_fence):
+    if fence is None or fence in (own, call.held.attempt):
         return call.writer
     if call.batched:
-        await hold(call, call.writer, fence)
-        return call.writer
-    return call.ground.database.once(call.claim_tenant, call.claim, fence)
+        await hold(call, call.writer, Fences(fence))
+    else:
+        call.held = Fences(fence, call.held.lease)
+        call.writer = call.ground.database.once(call.claim_tenant, call.claim, call.held)
+    return call.writer

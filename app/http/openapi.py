@@ -72,6 +72,7 @@ WRITE_ERRORS: tuple[type[AppError], ...] = (
     kinds.RequestTimeout,
     kinds.IdempotencyInProgress,
     kinds.StaleAttempt,
+    kinds.StaleLease,
     kinds.PreconditionFailed,
     kinds.PayloadTooLarge,
     kinds.UnsupportedMediaType,
@@ -171,6 +172,12 @@ REQUEST_HEADERS = {
             "sub_9;att_2",
             "^[!-:<-~]+;[!-:<-~]+$",
         ),
+        _request_header(
+            "Lease",
+            "`<name>;<fencing_token>`, the name percent-encoded: the write happens while that token holds the lease.",
+            "indexer;7",
+            "^[!-:<-~]+;[1-9][0-9]{0,15}$",
+        ),
         _request_header("If-Match", "ETags: the change happens only to one of these revisions.", '"4"'),
         _request_header("If-None-Match", "ETags: 304 where one of them is still right.", '"1"'),
     )
@@ -182,7 +189,12 @@ RAW_BODY = {
 }
 MUTATING = frozenset({"post", "put", "patch", "delete"})
 # What these change has no ETag to be named.
-WITHOUT_ETAG = frozenset({"/v1/api-keys/{key_id}/rotate", "/v1/jobs/{job_id}/cancel"})
+WITHOUT_ETAG = frozenset(
+    {
+        *("/v1/api-keys/{key_id}/rotate", "/v1/jobs/{job_id}/cancel"),
+        *(f"/v1/leases/{{name}}/{change}" for change in ("acquire", "renew", "release")),
+    }
+)
 
 
 def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> None:
@@ -219,7 +231,7 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
 def _request_headers(method: str, *, changing: bool, immutable: bool) -> list[dict[str, Any]]:
     names = ["X-Tenant-Id"]
     if method in MUTATING:
-        names += ["Idempotency-Key", "Submission-Attempt"]
+        names += ["Idempotency-Key", "Submission-Attempt", "Lease"]
     if changing or method in ("put", "patch", "delete"):
         names.append("If-Match")
     if immutable:

@@ -31,7 +31,9 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
 DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
 STOPPED = "The service stopped before it had the answer; send this again, under the same Idempotency-Key."
 # Where two of them disagree, whoever reads the first and whoever reads the last do different things.
-_GIVEN_ONCE = frozenset({b"authorization", b"x-tenant-id", b"idempotency-key", b"submission-attempt", b"content-type"})
+_GIVEN_ONCE = frozenset(
+    {b"authorization", b"x-tenant-id", b"idempotency-key", b"submission-attempt", b"lease", b"content-type"}
+)
 _OPEN = Caller(None, None, frozenset())
 log = structlog.get_logger("cairn.http")
 

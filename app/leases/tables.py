@@ -19,6 +19,8 @@ leases = Table(
     # As PostgreSQL knows it: renewals that went to Redis alone are later.
     moment("expires_at", default=True),
     moment("acquired_at", default=True),
+    # No renewal in Redis alone holds it for longer than this: who cannot see Redis waits for it.
+    moment("carried_until"),
     CheckConstraint("fencing_token > 0", name="fencing_token"),
     CheckConstraint("lease_seconds > 0", name="lease_seconds"),
 )

@@ -92,7 +92,9 @@ def test_a_key_given_by_the_caller_is_the_one_sent(server: ScriptedServer) -> No
     server.will_hang_up()
     server.will_answer(200, {"id": "inv_1"}, ETag='"4"')
     with Cairn(server.url, key="k", tenant="acme", attempt=("sub/9", "att;2"), retry=QUICK) as cairn:
-        ended = cairn.using(idempotency_key="mine", if_match='"3"').invocations.end("inv_1", status="completed")
+        ended = cairn.using(idempotency_key="mine", if_match='"3"', lease=("a/b;", 7)).invocations.end(
+            "inv_1", status="completed"
+        )
     assert ended.etag == '"4"'
     assert keys_of(server) == ["mine", "mine"]
     headers = server.asked[0].headers
@@ -100,6 +102,7 @@ def test_a_key_given_by_the_caller_is_the_one_sent(server: ScriptedServer) -> No
     assert headers["x-tenant-id"] == "acme"
     assert headers["if-match"] == '"3"'
     assert headers["submission-attempt"] == "sub%2F9;att%3B2"
+    assert headers["lease"] == "a%2Fb%3B;7"
 
 
 def test_a_read_carries_no_idempotency_key(server: ScriptedServer) -> None:

@@ -36,8 +36,8 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         case.headers["Idempotency-Key"] = uuid.uuid4().hex
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    # A generated attempt owns nothing (409); a generated ETag is never the current one (412).
-    for name in ("Submission-Attempt", "If-Match"):
+    # A generated attempt or token owns nothing (409); a generated ETag is never the current one (412).
+    for name in ("Submission-Attempt", "Lease", "If-Match"):
         (case.headers or {}).pop(name, None)
     for name in (*HANDED_OUT, *NAMED_IN_WORDS):
         (case.query or {}).pop(name, None)
@@ -82,6 +82,9 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         body["lease_seconds"] = body.get("lease_seconds") or 30
     elif "/v1/submissions/" in label:
         _fit_submission(label, body)
+    elif "/v1/leases/" in label:
+        # One holder asks, under the token that it has.
+        body.update(holder="9c41-owner-only", **({"fencing_token": 1} if "fencing_token" in body else {}))
     elif label.endswith(("/end", "/complete")):
         # The end must not lie before the start, which the service's clock gave.
         body.pop("ended_at", None)

@@ -31,6 +31,7 @@ OWNED = {"attempt_id": "t"}
 CLAIM = {**OWNED, "owner_id": "somebody", "lease_seconds": 3600}
 RESERVATION = {**OWNED, "record_id": "r", "record": {"id": "r", "outcome": "completed", "of": SECRET}}
 FINALIZATION = {**OWNED, "record_id": "r"}
+HOLDING = {"holder": SECRET, "fencing_token": 1}
 MARKER = "?submission_id=m&attempt_id={}"
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
@@ -254,6 +255,11 @@ SCRIPT = [
     Line("PUT /v1/format-stamps/{name}", "own", {"value": "1"}, ids={"name": "put"}),
     Line("GET /v1/format-stamps/{name}", "gone"),
     Line("DELETE /v1/format-stamps/{name}", "gone", ids={"name": "unused"}),
+    Line("POST /v1/leases/{name}/acquire", "own", {"holder": "somebody"}, ids={"name": "made"}),
+    Line("POST /v1/leases/{name}/renew", "gone", HOLDING, ids={"name": "lease"}),
+    Line("POST /v1/leases/{name}/release", "gone", HOLDING, ids={"name": "unused"}),
+    Line("GET /v1/leases/{name}", "gone", ids={"name": "lease"}),
+    Line("GET /v1/leases", "list", query="?count=exact"),
     Line("GET /v1/dead-letters", "list", query="?count=exact"),
     Line("GET /v1/dead-letters/{letter_id}", "gone"),
     *(
@@ -361,6 +367,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     await made("POST", "/v1/datasets/d/records", {"items": records})
     await made("POST", "/v1/invocations/i/messages", {"id": "wrong", "role": "error", "payload": SECRET})
     await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
+    for name in ("lease", "unused"):
+        await made("POST", f"/v1/leases/{name}/acquire", {"holder": SECRET, "lease_seconds": 3600})
     for name in ("stamp", "unused"):
         await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
     await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})

@@ -9,7 +9,7 @@ from tests.conftest import Make
 from tests.payloads import problem
 
 
-@pytest.mark.parametrize("name", ["authorization", "x-tenant-id", "idempotency-key", "submission-attempt"])
+@pytest.mark.parametrize("name", ["authorization", "x-tenant-id", "idempotency-key", "submission-attempt", "lease"])
 async def test_a_header_that_names_one_thing_is_refused_when_it_comes_twice(
     client: httpx.AsyncClient, name: str
 ) -> None:

@@ -40,6 +40,7 @@ LISTS = {
     "attachments": "/v1/attachments/references",
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
+    "leases": "/v1/leases",
     "joins": "/v1/submissions/w/joins",
     "settlements": "/v1/settlements",
     "attempt markers": "/v1/attempt-markers",
@@ -78,6 +79,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
+        await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})
         await given_up(client, f"given up {name}")
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})

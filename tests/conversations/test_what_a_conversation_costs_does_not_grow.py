@@ -58,7 +58,7 @@ def nodes(plan: Any) -> Iterator[tuple[str, str, str]]:
 
 STATEMENTS = {
     **{name: SQL[name].answering for name in ("create", "acquire", "append", "delete", "put_checkpoint")},
-    "append under a key": SQL["append"].answering_once,
+    "append under a key": SQL["append"].answering_under(key=True),
     **{name: SQL[name] for name in ("standing", "get", "forward", "backward", "moved", "get_checkpoint")},
     "list": CONVERSATIONS._statement("created_at", "desc", frozenset(), frozenset(), "key", 64),
     "list of an agent": CONVERSATIONS._statement(

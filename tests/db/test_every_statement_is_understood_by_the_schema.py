@@ -100,7 +100,7 @@ async def test_b23_every_statement_is_prepared_on_the_migrated_schema(clone: Cal
         for name, statement in statements():
             texts = [statement.text]
             if "answer AS (" in statement.source:
-                texts = [statement.answering.text, statement.answering_fenced_once.text]
+                texts = [statement.answering.text, statement.answering_under(key=True, attempt=True, lease=True).text]
             for text in texts:
                 if text in prepared:
                     continue

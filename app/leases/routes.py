@@ -1,0 +1,68 @@
+"""Named leases over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.db.database import Answer
+from app.http.call import Call
+from app.http.endpoint import Routes
+from app.http.paging import page
+from app.leases import store
+from app.leases.errors import LeaseHeld, LeaseLost, LeaseNotFound
+from app.leases.liveness import Liveness
+from app.leases.schemas import Acquisition, Holding, Lease, LeaseList, LeasePage
+
+routes = Routes("leases")
+
+
+def liveness_of(call: Call) -> Liveness:
+    """Where the signs of life are kept."""
+    return Liveness(call.ground.cache)
+
+
+@routes.post("/v1/leases/{name}/acquire", scope="leases:write", response_model=Lease, errors=(LeaseHeld,))
+async def acquire_lease(call: Call, name: str, body: Acquisition) -> Answer:
+    """Take the lease, if nobody holds it: the answer's `fencing_token` is greater than every one before.
+
+    Renew it well within `lease_seconds`, and send `Lease: <name>;<fencing_token>` with every write that it protects.
+    Who holds it already is answered the same token and holds it for `lease_seconds` from now on, so an acquisition
+    whose answer was lost may be repeated; a process that starts anew is another holder, and needs another name. Where
+    somebody else holds it the answer is 409 `lease_held` with `holder`, `fencing_token` and `expires_at`.
+    """
+    return await store.acquire(call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.lease_seconds)
+
+
+@routes.post("/v1/leases/{name}/renew", scope="leases:write", response_model=Lease, errors=(LeaseNotFound, LeaseLost))
+async def renew_lease(call: Call, name: str, body: Holding) -> Answer:
+    """Hold the lease for its length from now on; one that has lapsed too, as long as nobody took it.
+
+    409 `lease_lost`, with `current_token` and `holder`, tells that it is over: stop what it protects.
+    """
+    apart = not call.batched and call.claim is None and not call.held
+    return await store.renew(
+        call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.fencing_token, apart=apart
+    )
+
+
+@routes.post("/v1/leases/{name}/release", scope="leases:write", response_model=Lease, errors=(LeaseNotFound, LeaseLost))
+async def release_lease(call: Call, name: str, body: Holding) -> Answer:
+    """Give the lease up before it lapses. Only its holder can, under its token; repeating it answers the same.
+
+    What is being written under the token is committed first; what comes after is refused.
+    """
+    return await store.release(call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.fencing_token)
+
+
+@routes.get("/v1/leases/{name}", scope="leases:read", response_model=Lease, errors=(LeaseNotFound,))
+async def get_lease(call: Call, name: str) -> Answer:
+    """A lease: who holds it, or held it last if `expires_at` has passed; nobody if it was released."""
+    return await store.get(call.reader, liveness_of(call), call.tenant_id, name)
+
+
+@routes.get("/v1/leases", scope="leases:read", response_model=LeasePage)
+async def list_leases(call: Call, query: LeaseList) -> Answer:
+    """The leases of this tenant, by name."""
+    found = await page(call, store.LEASES, query)
+    assert found.body is not None
+    return replace(found, body=await store.with_renewals(liveness_of(call), call.tenant_id, found.body))
