@@ -47,10 +47,15 @@ def check_headers(headers: Mapping[str, str]) -> None:
         raise _refused([(f"/headers/{name.replace('~', '~0').replace('/', '~1')}", why) for name, why in wrong])
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a header of this name frames the request, or is set by the service."""
+    return name.lower() in RESERVED or name.lower().startswith(RESERVED_PREFIXES)
+
+
 def _fault(name: str, value: str) -> str | None:
     if not NAME.fullmatch(name):
         return "is no name of a header: up to 128 letters, digits and -_.!#$%&'*+^`|~"
-    if name.lower() in RESERVED or name.lower().startswith(RESERVED_PREFIXES):
+    if is_reserved(name):
         return "is set by the service, or frames the request"
     if not VALUE.fullmatch(value):
         return "has a value that is not up to 4096 printable ASCII characters without spaces around them"

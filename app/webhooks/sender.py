@@ -20,15 +20,14 @@ from app import __version__
 from app.settings import WebhookSettings
 from app.webhooks.addresses import Addresses, AddressRefused, Lookup
 from app.webhooks.answers import retry_after, snippet, unpacker
+from app.webhooks.bounded import bound_answers
+from app.webhooks.headers import is_reserved
 from app.webhooks.signing import signatures
 
 log = structlog.get_logger()
 
-# A head is at most this long: one field alone, and so many of them.
-FIELD_BYTES_MAX = 66_000
-FIELDS_MAX = 64
-# Compressed bytes may say nothing for ever; so many more of them are read than the answer may have.
-PACKED_BYTES_MORE = 65_536
+# An answer's head may be so long, and all that frames its body. With the body that is kept, no byte more is read.
+HEAD_BYTES_MAX = 131_072
 # Most servers close an idle connection after 5 seconds or more.
 IDLE_SECONDS = 4.0
 LOOKUP_SECONDS = 10
@@ -134,14 +133,13 @@ class Sender:
         """Read the answer as far as it is kept; a longer one costs its connection."""
         seen.status_code = answer.status
         seen.retry_after_seconds = retry_after(answer.headers.get("Retry-After", ""), time.time())
-        most, packed = self._settings.response_bytes_max, 0
+        most = self._settings.response_bytes_max
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
         seen.is_opaque = unpack is None
         async for piece in answer.content.iter_any():
-            packed += len(piece)
             if unpack is not None:
                 seen.body += unpack(piece, most + 1 - len(seen.body))
-            if len(seen.body) > most or packed > most + PACKED_BYTES_MORE:
+            if len(seen.body) > most:
                 del seen.body[most:]
                 answer.close()
                 return
@@ -158,15 +156,14 @@ class Sender:
                 limit=0,
                 keepalive_timeout=IDLE_SECONDS,
             )
+            bound_answers(connector, HEAD_BYTES_MAX + self._settings.response_bytes_max)
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 trust_env=False,
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-                max_line_size=8190,
-                max_field_size=FIELD_BYTES_MAX,
-                max_headers=FIELDS_MAX,
+                max_field_size=HEAD_BYTES_MAX,
                 trace_configs=[_noting_kept_connections()],
             )
         return self._session
@@ -215,9 +212,9 @@ def _noting_kept_connections() -> aiohttp.TraceConfig:
 
 
 def _headers(message: Message) -> CIMultiDict[str]:
-    """Custom headers below, so that none of them can replace one of the service's own."""
     timestamp = int(time.time())
-    headers = CIMultiDict(message.headers)
+    # They were checked when they were saved, and here once more: one of them could send the rest elsewhere.
+    headers = CIMultiDict((name, value) for name, value in message.headers.items() if not is_reserved(name))
     headers["Content-Type"] = "application/json"
     headers["User-Agent"] = f"cairn/{__version__}"
     headers["Accept-Encoding"] = "identity"
