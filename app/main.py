@@ -38,7 +38,7 @@ from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
-from app.deadletters.routes import routes as dead_letter_routes
+from app.deadletters.routes import routes_of as dead_letter_routes_of
 from app.errors import AppError
 from app.evaluations.routes import routes as evaluation_routes
 from app.events import watching as events
@@ -70,12 +70,13 @@ from app.mcp.version_routes import routes as mcp_version_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
-from app.settings import Settings
+from app.settings import Settings, WebhookSettings
 from app.stamps.routes import routes as format_stamp_routes
 from app.submissions import watching as submissions
 from app.submissions.jobs import expiry
 from app.submissions.join_routes import routes as submission_join_routes
 from app.submissions.marker_routes import routes as attempt_marker_routes
+from app.submissions.replaying import replay as replay_submissions
 from app.submissions.routes import routes as submission_routes
 from app.submissions.transition_routes import routes as submission_transition_routes
 from app.tenants import store as tenants
@@ -86,6 +87,11 @@ from app.tracing import tracer_for
 from app.turns import Turns
 from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
+from app.webhooks.addresses import Addresses
+from app.webhooks.delivery_routes import routes as delivery_routes
+from app.webhooks.delivery_store import replay as replay_deliveries
+from app.webhooks.routes import routes_of as webhook_routes_of
+from app.webhooks.sealing import Seal
 from app.workflows import store as workflows
 from app.workflows.routes import routes as workflow_routes
 
@@ -104,26 +110,40 @@ log = structlog.get_logger("cairn")
 
 # What events are about: where `?include=` finds the verbatim fields of a subject.
 SUBJECTS = (
-    Subject("workflow", "workflows", ()),
-    Subject("version", "versions", ("dsl",)),
-    Subject("invocation", "invocations", ("input", "output", "fitness")),
-    Subject("node_invocation", "node_invocations", ("output",), parent="invocation_id"),
-    Subject("session", "sessions", ()),
-    Subject("mcp_version", "mcp_versions", (), parent="server_id"),
-    Subject("dataset", "datasets", ()),
-    Subject("dataset_version", "dataset_versions", (), parent="dataset_id"),
-    Subject("evaluation", "evaluations", (), parent="invocation_id"),
-    Subject("evolution_run", "evolution_runs", ()),
-    Subject("generation", "generations", ()),
-    Subject("conversation", "conversation_streams", ()),
-    Subject("submission", "submissions", ("input",)),
-)
+    Subject("workflow", "workflows", (), ("created", "updated", "deleted")),
+    Subject("version", "versions", ("dsl",), ("created", "deleted")),
+    Subject("node_version", "node_versions", (), ("created",), parent="version_id"),
+    Subject(
+        "invocation", "invocations", ("input", "output", "fitness"),
+        ("queued", "started", "updated", "cancel_requested", "resumed", "ended", "deleted"),
+    ),
+    Subject("node_invocation", "node_invocations", ("output",), ("started", "ended"), parent="invocation_id"),
+    Subject("session", "sessions", (), ("started", "ended")),
+    Subject("mcp_version", "mcp_versions", (), ("released",), parent="server_id"),
+    Subject("dataset", "datasets", (), ("created", "deleted")),
+    Subject("dataset_version", "dataset_versions", (), ("created",), parent="dataset_id"),
+    Subject("evaluation", "evaluations", (), ("recorded",), parent="invocation_id"),
+    Subject("evolution_run", "evolution_runs", (), ("started", "updated", "reopened", "ended")),
+    Subject("generation", "generations", (), ("started", "updated", "completed")),
+    Subject("conversation", "conversation_streams", (), ("created", "deleted")),
+    Subject(
+        "submission", "submissions", ("input",),
+        (
+            "admitted", "ready", "claimed", "input_applied", "attempt_replaced", "recovery_requested",
+            "abort_requested", "requeued", "joining", "joined", "reverted", "terminalizing", "settled", "dead",
+            "deleted",
+        ),
+    ),
+    Subject("webhook", "webhooks", (), ("created", "updated", "enabled", "disabled", "secret_rotated", "deleted")),
+)  # fmt: skip
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
 WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
     conversations.KIND: conversations.moved,
     events.KIND: events.moved,
     submissions.KIND: submissions.moved,
 }
+# How what was given up is tried again, by the source of its dead letter.
+REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 
@@ -285,8 +305,11 @@ def live_of(settings: Settings, watcher: Watcher, metrics: Metrics) -> Live:
     )
 
 
-def endpoints() -> list[Endpoint]:
+def endpoints(settings: WebhookSettings) -> list[Endpoint]:
     """Every operation of the API, in the order in which it is documented."""
+    keys = settings.encryption_keys
+    seal = Seal(None if keys is None else keys.get_secret_value())
+    addresses = Addresses(settings.allow_private)
     return [
         *tenant_routes,
         *workflow_routes,
@@ -315,8 +338,10 @@ def endpoints() -> list[Endpoint]:
         *attachment_routes,
         *submission_routes,
         *format_stamp_routes,
-        *dead_letter_routes,
         *lease_routes,
+        *webhook_routes_of(SUBJECTS, seal, addresses, settings.rotation_seconds),
+        *delivery_routes,
+        *dead_letter_routes_of(REPLAYERS),
         *submission_transition_routes,
         *submission_join_routes,
         *attempt_marker_routes,
@@ -388,7 +413,7 @@ def create_app(settings: Settings | None = None) -> Service:
             yield
 
     return Service(
-        endpoints(),
+        endpoints(chosen.webhooks),
         title="Cairn",
         version=__version__,
         description=DESCRIPTION,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conftest import ADMIN_KEY
+from tests.conftest import ADMIN_KEY, WEBHOOK_KEY
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,10 @@ class Command:
     def __init__(self, *arguments: str, url: str, **settings: object) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="cairn-test-")
         self.said = Path(self._folder.name, "said")
-        given = {"database__url": url, "auth__admin_key": ADMIN_KEY, "background__enabled": False, **settings}
+        given = {
+            "database__url": url, "auth__admin_key": ADMIN_KEY, "background__enabled": False,
+            "webhooks__encryption_keys": WEBHOOK_KEY, "webhooks__allow_private": "127.0.0.1", **settings,
+        }  # fmt: skip
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CAIRN_")}
         environment |= {f"CAIRN_{name.upper()}": str(value) for name, value in given.items()}
         environment["PYTHONPATH"] = str(ROOT)

@@ -23,6 +23,7 @@ from app.settings import DatabaseSettings, Settings
 
 ADMIN_KEY = "operator-key-of-the-tests"
 TEMPLATE = "cairn_template"
+WEBHOOK_KEY = "Y2Fpcm4tdGVzdHMtYS1rZXktb2YtMzItYnl0ZXMtLi4="
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +81,8 @@ def clone(servers: Servers, template: str) -> Callable[[], Awaitable[str]]:
 def settings_for(url: str, **groups: dict[str, Any]) -> Settings:
     """The settings of the tests: nothing is read from a file or the environment but what is given."""
     groups.setdefault("auth", {}).setdefault("admin_key", ADMIN_KEY)
+    # Endpoints of the tests are of this machine.
+    groups["webhooks"] = {"encryption_keys": WEBHOOK_KEY, "allow_private": "127.0.0.1", **groups.get("webhooks", {})}
     # A test drains the jobs that it is about; nothing happens beside it.
     groups.setdefault("background", {}).setdefault("enabled", False)
     database = {"url": url, "pool_min": 0, "pool_max": 12, **groups.pop("database", {})}

@@ -20,6 +20,7 @@ from app.client.sessions import Checkpoints, Sessions
 from app.client.stamps import DeadLetters, FormatStamps
 from app.client.submissions import AttemptMarkers, Submissions
 from app.client.transport import AsyncTransport, SyncTransport
+from app.client.webhooks import Deliveries, Webhooks
 from app.client.workflows import Nodes, Versions, Workflows
 
 M = TypeVar("M")
@@ -61,6 +62,8 @@ class Surface(Generic[M]):
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
         self.leases: Leases[M] = Leases(mode)
+        self.webhooks: Webhooks[M] = Webhooks(mode)
+        self.deliveries: Deliveries[M] = Deliveries(mode)
 
 
 class SyncSurface(Surface[SyncTransport]):

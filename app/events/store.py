@@ -28,12 +28,14 @@ MISSING_MONTH = SQL["month_is_missing"]
 class Subject:
     """A kind of resource that events are about: where its rows are, and which of its fields are verbatim.
 
-    `parent` is the column of what it is identified within (an invocation, a dataset), `key` the column of the id.
+    `parent` is the column of what it is identified within (an invocation, a dataset), `key` the column of the id;
+    `changes` are the ends of the types of its events.
     """
 
     type: str
     table: str
     fields: tuple[str, ...]
+    changes: tuple[str, ...]
     key: str = "id"
     parent: str | None = None
 

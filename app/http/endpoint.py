@@ -9,6 +9,7 @@ import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Annotated, Any, get_args, get_origin
+from urllib.parse import quote
 
 import msgspec
 from fastapi import Body as BodyParameter
@@ -31,7 +32,7 @@ from app.http.received import Received, receiving
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
-# What long work answers: the job that does it.
+# What work that goes on beside the request answers: what is to be looked at for it.
 ACCEPTED = 202
 Handler = Callable[..., Awaitable[Answer | Response]]
 Replayed = Callable[[Call, Any, Answer], Awaitable[Answer]]
@@ -57,6 +58,7 @@ class Endpoint(APIRoute):
         streams: bool = False,
         reads: bool = False,
         fences_itself: bool = False,
+        accepted_at: str = "/v1/jobs/{}",
         including: Including | None = None,
         replayed: Replayed | None = None,
         errors: tuple[type[AppError], ...] = (),
@@ -70,6 +72,8 @@ class Endpoint(APIRoute):
         self.run, self.including, self.replayed = endpoint, including, replayed
         # Whether the route holds the attempt of `Submission-Attempt` by rules of its own, as an append and a batch do.
         self.fences_itself = fences_itself
+        # Where that is, by its id, which the route has only accepted.
+        self.accepted_at = accepted_at
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
@@ -158,8 +162,9 @@ class Endpoint(APIRoute):
         if self.replayed is not None and idempotency.REPLAYED in answer.headers:
             return await self.replayed(call, await self._body(call), answer)
         if answer.status == ACCEPTED and answer.body is not None:
-            job_id = msgspec.json.decode(answer.body, type=_Named).id
-            answer = replace(answer, headers={**answer.headers, "Location": f"/v1/jobs/{job_id}"})
+            name = msgspec.json.decode(answer.body, type=_Named).id
+            location = self.accepted_at.format(quote(name, safe=""))
+            answer = replace(answer, headers={**answer.headers, "Location": location})
         return await self.completed(call, path_values, answer, call.ground.database)
 
     async def _serve_received(self, call: Call, path_values: list[str]) -> Answer | Response:

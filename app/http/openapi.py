@@ -45,7 +45,7 @@ HEADERS = {
     "ETag": _header("The revision, strong: send it back as `If-Match`."),
     "Link": _header('The next page, `rel="next"`; absent on the last.'),
     "Idempotency-Replayed": _header("`true` where this is the kept answer to an earlier request."),
-    "Location": _header("Where the job is."),
+    "Location": _header("Where that is which was accepted: a job, a delivery."),
     "WWW-Authenticate": _header("How to send the key."),
     "Retry-After": _header("Seconds to wait.", "integer"),
 }
@@ -193,6 +193,9 @@ WITHOUT_ETAG = frozenset(
     {
         *("/v1/api-keys/{key_id}/rotate", "/v1/jobs/{job_id}/cancel"),
         *(f"/v1/leases/{{name}}/{change}" for change in ("acquire", "renew", "release")),
+        "/v1/webhooks/{webhook_id}/test",
+        "/v1/deliveries/{delivery_id}/redeliver",
+        "/v1/dead-letters/{letter_id}/replay",
     }
 )
 

@@ -84,5 +84,11 @@ class NotJoining(Conflict):
     code, title = "not_joining", "The submission is not joining this one"
 
 
+class SubmissionGone(Conflict):
+    """The submission was removed; only its receipt is left."""
+
+    code, title = "submission_gone", "The submission was removed"
+
+
 # Who admits the same id at the same time is run again, and then sees what the other has stored.
 lost_race("pk_submissions")

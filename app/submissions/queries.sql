@@ -37,6 +37,32 @@ WITH receipt AS (
   FROM receipt AS r
 )
 
+-- name: readmit
+-- A new submission with what a settled one asked for, at the end of its session. No client created it, so its digest is
+-- of its id alone and equals none.
+WITH settled AS (
+  SELECT o.*, k.session_key FROM submissions AS o
+  JOIN submission_sessions AS k ON k.tenant_id = o.tenant_id AND k.number = o.session_number
+  WHERE o.tenant_id = :tenant_id AND o.id = :id AND o.status = 'settled'
+), session AS (
+  INSERT INTO submission_sessions AS k (tenant_id, session_key, open_count)
+  SELECT o.tenant_id, o.session_key, 1 FROM settled AS o
+  ON CONFLICT (tenant_id, session_key) DO UPDATE SET open_count = k.open_count + 1
+  RETURNING k.number, k.session_key, k.open_count
+), created AS (
+  INSERT INTO submissions AS s (tenant_id, id, session_number, kind, agent, instance_id, input, digest, is_head,
+    accepted_at, canonical_ready_at, max_attempts, timeout_seconds, priority, on_lapse)
+  SELECT o.tenant_id, :new_id, k.number, o.kind, o.agent, o.instance_id, o.input,
+    sha256(convert_to(:new_id, 'UTF8')), k.open_count = 1, clock_timestamp(), clock_timestamp(), o.max_attempts,
+    o.timeout_seconds, o.priority, o.on_lapse
+  FROM settled AS o CROSS JOIN session AS k
+  RETURNING {{returned}}, (SELECT k.session_key FROM session AS k) AS session_key
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.admitted', 'submission', s.id, {{readmitted}} FROM created AS s
+)
+SELECT CASE WHEN {{runnable}} THEN ARRAY[s.agent] END AS moved FROM created AS s
+
 -- name: ready
 -- The first time stays.
 WITH changed AS (

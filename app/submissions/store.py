@@ -126,18 +126,21 @@ _RETURNED = ", ".join(
     f"s.{column.name}" for column in SUBMISSION.columns if not column.verbatim and column.name != "session_key"
 )
 # Its session may be as new as the submission itself, and is not to be seen yet.
-_ADMITTED = Shape(
-    *(
-        computed("session_key", "CAST(:session_key AS text)") if column.name == "session_key" else column
-        for column in SUBMISSION.columns
-    )
-)
+
+
+def _with_session_key(sql: str) -> Shape:
+    columns = SUBMISSION.columns
+    return Shape(*(computed(name, sql) if (name := column.name) == "session_key" else column for column in columns))
+
+
+_ADMITTED, _READMITTED = _with_session_key("CAST(:session_key AS text)"), _with_session_key("{t}.session_key")
 _RECEIPT = Shape("submission_id", instant("accepted_at"))
 SQL = load(
     __file__,
     **FRAGMENTS,
     returned=f"s.tenant_id, s.revision, s.is_head, s.due_at, {_RETURNED}",
     admitted=_ADMITTED.json("s"),
+    readmitted=_READMITTED.json("s"),
     receipt=_RECEIPT.json("r"),
 )
 # What a submission is where the client does not say.

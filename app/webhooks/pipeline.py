@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.db.shape import Shape, instant, instant_sql
+from app.db.shape import instant_sql
 from app.db.sql import load
 from app.deadletters.store import DEAD_LETTER
+from app.webhooks.store import WEBHOOK
 
-WEBHOOK = Shape("id", "url", "event_types", "enabled", instant("disabled_at"), "disabled_reason")
 SQL = load(
     __file__,
     "pipeline_queries.sql",

@@ -51,6 +51,8 @@ webhooks = Table(
     Column("previous_secret", LargeBinary),
     moment("previous_secret_until"),
     Column("headers", LargeBinary),
+    # What is shown of the headers.
+    Column("header_names", ARRAY(IdText), nullable=False, server_default=EMPTY_LIST),
     # Events up to this position are not for it: they were there before it was made, or while it was disabled.
     Column("after_position", BigInteger, nullable=False),
     # Since when no attempt has succeeded; empty while the last one did.

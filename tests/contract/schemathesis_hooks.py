@@ -41,6 +41,9 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         (case.headers or {}).pop(name, None)
     for name in (*HANDED_OUT, *NAMED_IN_WORDS):
         (case.query or {}).pop(name, None)
+    if case.operation.label == "DELETE /v1/dead-letters":
+        # What is removed is not what the others work on.
+        case.query = {**(case.query or {}), "subject": "none"}
     if case.operation.label == "GET /v1/evolution-runs/{run_id}/versions":
         # Versions and configurations have sorts of their own.
         (case.query or {}).pop("sort", None)
@@ -96,6 +99,12 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         _fit_conversation(label, body)
     elif "/v1/mcp/" in label:
         _fit_registry(label, body)
+    elif "/v1/webhooks" in label:
+        _fit_webhook(body)
+    elif label == "POST /v1/dead-letters/replay":
+        # A cursor is handed out; what is replayed is not what the others work on.
+        body.pop("cursor", None)
+        body.update(subject="none")
     elif label == "PATCH /v1/sessions/{session_id}":
         # What has ended, or has expired, stays so.
         body.pop("status", None)
@@ -160,6 +169,23 @@ def _fit_registry(label: str, body: dict[str, Any]) -> None:
         if label.startswith("PUT /v1/mcp/configs"):
             # A configuration stays its user's.
             body.update(user_id="u")
+
+
+def _fit_webhook(body: dict[str, Any]) -> None:
+    """An address that the operator allows, headers that no server misreads, types and fields that there are."""
+    if "url" in body:
+        body.update(url="http://127.0.0.1:9/hook")
+    if "headers" in body:
+        body.update(headers={"X-Of": "tests"})
+    if "event_types" in body:
+        body.update(event_types=["invocation.ended"])
+    if "include" in body:
+        body.update(include=["output"])
+    if "enabled" in body:
+        # What is disabled is sent no test.
+        body.update(enabled=True)
+    if body.get("secret") is not None:
+        body.update(secret="whsec_" + "c2VjcmV0" * 5)
 
 
 @schemathesis.auth(refresh_interval=None)

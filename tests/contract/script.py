@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import asyncpg
 import httpx
 
 # In every text and payload of the owner: it must never be in an answer to anybody else.
@@ -32,6 +33,8 @@ CLAIM = {**OWNED, "owner_id": "somebody", "lease_seconds": 3600}
 RESERVATION = {**OWNED, "record_id": "r", "record": {"id": "r", "outcome": "completed", "of": SECRET}}
 FINALIZATION = {**OWNED, "record_id": "r"}
 HOLDING = {"holder": SECRET, "fencing_token": 1}
+# An endpoint that nothing is sent to: the port answers nobody.
+HOOK = "http://127.0.0.1:9/hook"
 MARKER = "?submission_id=m&attempt_id={}"
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
@@ -59,7 +62,8 @@ class Line:
 
     def path(self, ids: dict[str, str]) -> str:
         """The path with the ids of the owner."""
-        return self.route.partition(" ")[2].format(**{**ids, **self.ids}) + self.query
+        own = {name: value.format(**ids) for name, value in self.ids.items()}
+        return self.route.partition(" ")[2].format(**{**ids, **own}) + self.query
 
     async def call(self, client: httpx.AsyncClient, ids: dict[str, str]) -> httpx.Response:
         """Make the call."""
@@ -260,8 +264,24 @@ SCRIPT = [
     Line("POST /v1/leases/{name}/release", "gone", HOLDING, ids={"name": "unused"}),
     Line("GET /v1/leases/{name}", "gone", ids={"name": "lease"}),
     Line("GET /v1/leases", "list", query="?count=exact"),
+    Line("POST /v1/webhooks", "own", {"id": "made", "url": HOOK}),
+    Line("GET /v1/webhooks", "list", query="?count=exact"),
+    Line("GET /v1/webhooks/{webhook_id}", "gone"),
+    Line("PATCH /v1/webhooks/{webhook_id}", "gone", {"description": SECRET, "headers": {"X-Of": SECRET}}),
+    Line("POST /v1/webhooks/{webhook_id}/enable", "gone"),
+    Line("POST /v1/webhooks/{webhook_id}/rotate-secret", "gone", {}),
+    Line("POST /v1/webhooks/{webhook_id}/test", "gone", {"data": SECRET}),
+    Line("GET /v1/webhooks/{webhook_id}/deliveries", "gone", query="?include=body"),
+    Line("DELETE /v1/webhooks/{webhook_id}", "gone", ids={"webhook_id": "unused"}),
+    Line("GET /v1/deliveries", "list", query="?include=body&count=exact"),
+    Line("GET /v1/deliveries/{delivery_id}", "gone", query="?include=body"),
+    Line("POST /v1/deliveries/{delivery_id}/redeliver", "gone"),
     Line("GET /v1/dead-letters", "list", query="?count=exact"),
     Line("GET /v1/dead-letters/{letter_id}", "gone"),
+    Line("POST /v1/dead-letters/{letter_id}/replay", "gone", ids={"letter_id": "{replayed_letter_id}"}),
+    Line("POST /v1/dead-letters/replay", "list", {"subject": "none"}),
+    Line("DELETE /v1/dead-letters", "list", query="?subject=none"),
+    Line("DELETE /v1/dead-letters/{letter_id}", "gone", ids={"letter_id": "{deleted_letter_id}"}),
     *(
         Line(f"POST /v1/submissions/{{submission_id}}/{call}", "gone", {**OWNED, **more}, ids={"submission_id": name})
         for call, name, more in (
@@ -323,7 +343,7 @@ SCRIPT = [
 ]
 
 
-async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
+async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) -> dict[str, str]:
     """What the lines refer to, made as the client's own; gives the ids."""
 
     async def made(method: str, path: str, body: Any = None) -> httpx.Response:
@@ -386,7 +406,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
     for key_id in ("k", "spare"):
         await made("POST", "/v1/api-keys", {"id": key_id, "name": SECRET, "scopes": ["workflows:read"]})
     incarnation = await arrange_conversations(made)
-    letter_id = await arrange_submissions(made)
+    letters = await arrange_submissions(made)
+    delivery_id = await arrange_webhooks(made)
+    await end_deliveries(database_url, tenant_id)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
@@ -413,12 +435,33 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str) -> dict[str, str]:
         "submission_id": "queued",
         "job_id": job.json()["id"],
         "name": "stamp",
-        "letter_id": letter_id,
+        **letters,
+        "webhook_id": "wh",
+        "delivery_id": delivery_id,
     }
 
 
-async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> str:
-    """Submissions in every state, each in a session of its own but those that join; gives the id of a dead letter."""
+async def arrange_webhooks(made: Callable[..., Awaitable[httpx.Response]]) -> str:
+    """Webhooks, and a delivery, whose id it gives."""
+    for name in ("wh", "unused"):
+        hook = {"id": name, "url": HOOK, "description": SECRET, "headers": {"X-Of": SECRET}}
+        await made("POST", "/v1/webhooks", hook)
+    return str((await made("POST", "/v1/webhooks/wh/test", {"data": SECRET})).json()["id"])
+
+
+async def end_deliveries(database_url: str, tenant_id: str) -> None:
+    """As if every delivery had arrived: that is done beside the requests."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(
+            "UPDATE webhook_deliveries SET status = 'delivered', ended_at = now() WHERE tenant_id = $1", tenant_id
+        )
+    finally:
+        await connection.close()
+
+
+async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> dict[str, str]:
+    """Submissions in every state, each in a session of its own but those that join; gives the ids of dead letters."""
     running = (
         "running",
         "working",
@@ -442,10 +485,14 @@ async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) ->
     await made("POST", "/v1/submissions/final/settlement/reserve", RESERVATION)
     for name in ("t", "unused"):
         await made("PUT", f"/v1/attempt-markers{MARKER.format(name)}")
-    await made("POST", "/v1/submissions", {**SUBMISSION, "id": "dead", "session_key": "dead", "max_attempts": 1})
-    await made("POST", "/v1/submissions/dead/claim", CLAIM)
-    await made("POST", "/v1/submissions/dead/requeue", {**OWNED, "error": SECRET})
-    return str((await made("GET", "/v1/dead-letters?subject=dead")).json()["items"][0]["id"])
+    letters = {}
+    for name in ("letter_id", "replayed_letter_id", "deleted_letter_id"):
+        await made("POST", "/v1/submissions", {**SUBMISSION, "id": name, "session_key": name, "max_attempts": 1})
+        await made("POST", f"/v1/submissions/{name}/claim", CLAIM)
+        await made("POST", f"/v1/submissions/{name}/requeue", {**OWNED, "error": SECRET})
+        found = (await made("GET", f"/v1/dead-letters?subject={name}")).json()["items"]
+        letters[name] = str(found[0]["id"])
+    return letters
 
 
 async def arrange_conversations(made: Callable[..., Awaitable[httpx.Response]]) -> str:

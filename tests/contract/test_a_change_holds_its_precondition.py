@@ -32,6 +32,7 @@ CHANGES = [
     ("PUT", "/v1/evolution-runs/r/checkpoint", [1]),
     ("PATCH", "/v1/generations/g", {"comment": "new"}),
     ("PUT", "/v1/conversations/checkpoint?path=c", {**CHECKPOINT, "data": "new"}),
+    ("PATCH", "/v1/webhooks/h", {"description": "new"}),
     ("PUT", "/v1/generations/g/members", {"items": [{"version_id": "v"}]}),
 ]
 
@@ -51,6 +52,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/mcp/configs", id="c", user_id="u", name="old", server_id="m")
     await make.created("/v1/datasets", id="d", name="old")
     await make.created("/v1/evaluators", id="e", name="old")
+    await make.created("/v1/webhooks", id="h", url="http://127.0.0.1:9/")
     await make.created("/v1/evolution-runs", id="r", generation={"id": "g"})
     await client.put("/v1/evolution-runs/r/checkpoint", json=[0])
     await client.put("/v1/conversations/checkpoint?path=c", json=CHECKPOINT)
@@ -133,6 +135,7 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/mcp/configs/c"),
         ("DELETE", "/v1/datasets/d"),
         ("DELETE", "/v1/evaluators/e"),
+        ("DELETE", "/v1/webhooks/h"),
     ],
 )
 async def test_a_removal_holds_its_precondition_too(

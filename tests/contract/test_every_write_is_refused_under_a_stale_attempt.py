@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from app.main import endpoints
+from app.settings import WebhookSettings
 from tests.contract.script import SCRIPT, Line
 from tests.contract.test_no_tenant_sees_another import World, world
 from tests.digests import digests
 
-ROUTES = endpoints()
+ROUTES = endpoints(WebhookSettings())
 STALE = {"submission-attempt": "sub;lost"}
 
 

@@ -41,6 +41,9 @@ LISTS = {
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
     "leases": "/v1/leases",
+    "webhooks": "/v1/webhooks",
+    "deliveries": "/v1/deliveries",
+    "deliveries of a webhook": "/v1/webhooks/w/deliveries",
     "joins": "/v1/submissions/w/joins",
     "settlements": "/v1/settlements",
     "attempt markers": "/v1/attempt-markers",
@@ -81,6 +84,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
         await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})
         await given_up(client, f"given up {name}")
+        await make.created("/v1/webhooks", id=name, url="http://127.0.0.1:9/")
+        assert (await client.post("/v1/webhooks/w/test", json={})).status_code == 202
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)

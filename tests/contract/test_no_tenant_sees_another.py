@@ -48,7 +48,7 @@ async def world(url: str) -> AsyncIterator[World]:
         await new_tenant(service) as owner,
     ):
         made = World(service, connection, owner)
-        made.ids = await arrange(owner, made.tenant_id)
+        made.ids = await arrange(owner, made.tenant_id, url)
         await drain(sequencer(lambda _waited: None), service.ground.database)
         yield made
     await connection.close()

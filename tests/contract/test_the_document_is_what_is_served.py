@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 SNAPSHOT = ROOT / "docs" / "openapi.json"
 RUN_SECONDS = 300
 EXAMPLES_MAX = 3
+# Ids that only the answers to what was arranged tell.
+OF_THE_RUN = ("job_id", "letter_id", "replayed_letter_id", "deleted_letter_id", "delivery_id", "incarnation")
 SERVED = re.compile(r'cairn_http_requests_total\{method="(\w+)",route="([^"]+)",status="2\d\d"\}')
 
 
@@ -74,7 +76,7 @@ def test_every_operation_is_described_with_its_errors(document: dict[str, Any]) 
             assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"], (method, path)
 
 
-async def prepared(api: ApiProcess) -> dict[str, str]:
+async def prepared(api: ApiProcess, database_url: str) -> dict[str, str]:
     """The environment of the run: a tenant with a record, its key, and the operator's."""
     headers = {"authorization": f"Bearer {ADMIN_KEY}"}
     async with httpx.AsyncClient(base_url=api.url, headers=headers) as operator:
@@ -83,15 +85,13 @@ async def prepared(api: ApiProcess) -> dict[str, str]:
         made = await operator.post("/v1/api-keys", json=key, headers={"x-tenant-id": "acme"})
     key_text = made.json()["key"]
     async with httpx.AsyncClient(base_url=api.url, headers={"authorization": f"Bearer {key_text}"}) as client:
-        ids = await arrange(client, "acme")
+        ids = await arrange(client, "acme", database_url)
     # Coverage is measured in the service, not in what tries it.
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
         "CAIRN_TEST_ADMIN_KEY": ADMIN_KEY,
         "CAIRN_TEST_KEY": key_text,
-        "CAIRN_TEST_JOB": ids["job_id"],
-        "CAIRN_TEST_LETTER": ids["letter_id"],
-        "CAIRN_TEST_INCARNATION": ids["incarnation"],
+        **{f"CAIRN_TEST_{name.upper()}": ids[name] for name in OF_THE_RUN},
         "PYTHONPATH": str(ROOT),
     }
 
@@ -115,7 +115,7 @@ async def test_the_service_keeps_every_promise_of_its_document(
     url = await clone()
     # No stream may outlast the question.
     with serving(url, http__live_stream_seconds=0.5) as api:
-        run = tried(api, await prepared(api), tmp_path)
+        run = tried(api, await prepared(api, url), tmp_path)
         assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
         async with httpx.AsyncClient(base_url=api.url) as client:
             served = set(SERVED.findall((await client.get("/metrics")).text))
@@ -123,7 +123,7 @@ async def test_the_service_keeps_every_promise_of_its_document(
 
 
 async def test_every_read_answers_head_as_get_without_the_body(service: Service, client: httpx.AsyncClient) -> None:
-    ids = await arrange(client, client.headers["x-test-tenant"])
+    ids = await arrange(client, client.headers["x-test-tenant"], service.ground.database.url)
     for line in SCRIPT:
         if line.method != "GET" or line.route == "GET /metrics":
             continue
@@ -137,9 +137,9 @@ async def test_every_read_answers_head_as_get_without_the_body(service: Service,
 
 
 async def test_a_transition_holds_the_precondition_that_the_document_names(
-    client: httpx.AsyncClient, document: dict[str, Any]
+    service: Service, client: httpx.AsyncClient, document: dict[str, Any]
 ) -> None:
-    ids = await arrange(client, client.headers["x-test-tenant"])
+    ids = await arrange(client, client.headers["x-test-tenant"], service.ground.database.url)
     named = {
         f"{method} {path}"
         for method, path, operation in operations(document)

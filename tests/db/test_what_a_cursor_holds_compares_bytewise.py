@@ -10,10 +10,11 @@ import asyncpg
 from app.db.page import Listing
 from app.db.sql import Statement
 from app.main import endpoints
+from app.settings import WebhookSettings
 
 
 async def test_every_text_of_every_cursor_has_the_collation_c(clone: Callable[[], Awaitable[str]]) -> None:
-    assert endpoints()
+    assert endpoints(WebhookSettings())
     # Drawing a picture puts all objects out of the collector's sight.
     gc.unfreeze()
     listings = [found for found in gc.get_objects() if isinstance(found, Listing) and found.name != "paged"]

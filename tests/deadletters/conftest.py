@@ -1,0 +1,5 @@
+"""Letters of deliveries need webhooks."""
+
+from tests.webhooks.conftest import hooks
+
+__all__ = ["hooks"]
