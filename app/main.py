@@ -18,7 +18,7 @@ from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.work import JobRunner
-from app.bus.hints import EmbeddedHints, Hints
+from app.bus.hints import EmbeddedHints, Hints, each
 from app.bus.part import Nats
 from app.bus.tolerant import TolerantHints
 from app.bus.tolerant_work import TolerantStreams
@@ -260,21 +260,16 @@ def streams_of(settings: Settings, metrics: Metrics) -> Streams:
 
 def cache_of(settings: Settings, metrics: Metrics) -> Cache:
     """Where is kept what can be had elsewhere; without Redis each process keeps its own."""
-
-    def read(kind: str, outcome: str) -> None:
-        metrics.cache_reads.labels(kind, outcome).inc()
-
     if settings.redis.url is None:
-        return EmbeddedCache(read)
+        return EmbeddedCache(metrics.cache_read)
     # Imported only where it is used, as is the client of NATS.
     from app.cache.redis import RedisCache  # noqa: PLC0415
 
-    def took(command: str, seconds: float) -> None:
-        metrics.redis_seconds.labels(command).observe(seconds)
-
     redis, url = settings.redis, settings.redis.url.get_secret_value()
     return TolerantCache(
-        lambda: RedisCache(url, redis.key_prefix, redis.wait_seconds, took), metrics.absence_of("redis"), read
+        lambda: RedisCache(url, redis.key_prefix, redis.wait_seconds, metrics.redis_took),
+        metrics.absence_of("redis"),
+        metrics.cache_read,
     )
 
 
@@ -379,7 +374,8 @@ def create_app(settings: Settings | None = None) -> Service:
         async with AsyncExitStack() as stack:
             database = await opened(chosen)
             stack.push_async_callback(database.close)
-            keys, metrics = Keys(database, chosen.auth), Metrics()
+            metrics = Metrics()
+            keys = Keys(database, chosen.auth, metrics.cache_read)
             stack.callback(metrics.close)
             hints, watcher = hints_of(chosen, metrics), watcher_of(chosen, database)
             streams, cache = streams_of(chosen, metrics), cache_of(chosen, metrics)
@@ -388,7 +384,7 @@ def create_app(settings: Settings | None = None) -> Service:
             stack.push_async_callback(cache.close)
             await cache.open()
             stack.push_async_callback(watcher.close)
-            hints.listen(watcher.heard)
+            hints.listen(each(watcher.heard, keys.heard))
             stack.push_async_callback(hints.close)
             stack.push_async_callback(streams.close)
             await asyncio.gather(hints.open(), streams.open())

@@ -190,7 +190,10 @@ class AuthSettings(Group):
     allow_off_anywhere: bool = Field(False, description="Permit mode `off` on an address that is not loopback.")
     admin_key: SecretStr | None = Field(None, description="The operator's key; acts for the tenant in X-Tenant-Id.")
     cache_seconds: float = Field(
-        5, ge=0, le=5, description="How long a key is trusted without asking PostgreSQL; a revocation takes this long."
+        1,
+        ge=0,
+        le=5,
+        description="How long a key is trusted without asking PostgreSQL, where its revocation is not heard.",
     )
 
 

@@ -37,6 +37,16 @@ class Hints(Protocol):
         """End, within about a second."""
 
 
+def each(*listeners: Heard) -> Heard:
+    """Who tells several what it hears, in their order."""
+
+    def heard(key: Key | None) -> None:
+        for listener in listeners:
+            listener(key)
+
+    return heard
+
+
 def nobody(_key: Key | None) -> None:
     """Hears nothing: who is called until `listen` says somebody."""
 

@@ -38,10 +38,6 @@ class Flights:
             found = await self._wait(key, self._under_way.get(key) or self._begin(key, load))
         return found
 
-    def forget(self, key: Hashable) -> None:
-        """Who comes from now on begins a load of its own: what is under way may be from before a change."""
-        self._under_way.pop(key, None)
-
     def _begin(self, key: Hashable, load: Callable[[], Awaitable[Loaded]]) -> _Flight:
         async def loading() -> Loaded:
             return await load()

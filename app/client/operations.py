@@ -147,7 +147,7 @@ class ApiKeys(Resource[M]):
 
     @endpoint
     def revoke(self, key_id: str) -> Call[ApiKey]:
-        """Take a key out of use, for good; every process has stopped trusting it five seconds later."""
+        """Take a key out of use, for good; every process has stopped trusting it a second later."""
         return Call("DELETE", path("api-keys", key_id), one(ApiKey))
 
     @endpoint

@@ -113,7 +113,7 @@ def revoke(
     tenant: Tenant = DEFAULT_TENANT,
     folder: Folder = None,
 ) -> None:
-    """Revoke a key; every process stops trusting it within five seconds."""
+    """Revoke a key; every process stops trusting it within a second."""
     run(_revoke(operator_settings(folder).database, tenant, key_id))
     typer.echo(f"Revoked {key_id} of tenant {tenant}.")
 

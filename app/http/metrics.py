@@ -70,10 +70,10 @@ class Metrics:
         self.hints_dropped = Counter(
             "cairn_hints_dropped", "Hints that other processes were not told.", registry=self.registry
         )
-        self.cache_reads = Counter(
+        self._cache_reads = Counter(
             "cairn_cache_reads", "What was asked of the cache.", ("kind", "outcome"), registry=self.registry
         )
-        self.redis_seconds = Histogram(
+        self._redis_seconds = Histogram(
             "cairn_redis_command_seconds", "Time that Redis took, the line before it included.", ("command",),
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
@@ -85,6 +85,7 @@ class Metrics:
             "cairn_degraded_seconds", "How long processes did without this part.", ("part",), registry=self.registry
         )
         self._absences: dict[str, Absence] = {}
+        self._reads: dict[tuple[str, str], Counter] = {}
         self.webhook_attempts = Histogram(
             "cairn_webhook_attempt_seconds", "Time of an attempt to deliver, by what came of it.", ("outcome",),
             buckets=SECONDS, registry=self.registry,
@@ -145,6 +146,17 @@ class Metrics:
             self._series[method, route, status] = series
         series[0].inc()
         series[1].observe(seconds)
+
+    def cache_read(self, kind: str, outcome: str) -> None:
+        """Count what was asked of a cache: a `hit`, a `miss`, or `away`."""
+        read = self._reads.get((kind, outcome))
+        if read is None:
+            read = self._reads[kind, outcome] = self._cache_reads.labels(kind, outcome)
+        read.inc()
+
+    def redis_took(self, command: str, seconds: float) -> None:
+        """Count the seconds of one command."""
+        self._redis_seconds.labels(command).observe(seconds)
 
     def absence_of(self, part: str) -> Absence:
         """Where somebody who keeps a part tells whether it is away."""

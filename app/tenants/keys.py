@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import re
 import secrets
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
+from app.bus.hints import Key
+from app.cache.cache import Read, unseen
+from app.cache.flights import Flights
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Forbidden, NotFound, Unauthenticated
@@ -20,9 +25,12 @@ from app.settings import AuthSettings
 PREFIX = "cairn_"
 DEFAULT_TENANT = "default"
 CACHED_MAX = 10_000
+KIND = "keys"
 
 _FIND = Statement(
-    "SELECT k.tenant_id, k.id, k.scopes, t.limits FROM api_keys AS k JOIN tenants AS t USING (tenant_id)"
+    "SELECT k.tenant_id, k.id, k.scopes, t.limits,"
+    " CAST(EXTRACT(epoch FROM k.expires_at - clock_timestamp()) AS float8) AS seconds_left"
+    " FROM api_keys AS k JOIN tenants AS t USING (tenant_id)"
     " WHERE k.key_hash = :key_hash AND k.revoked_at IS NULL"
     " AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
 )
@@ -48,12 +56,25 @@ def digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
+def key_of(tenant_id: str) -> Key:
+    """What is told when a tenant's keys or limits have changed."""
+    return Key(KIND, tenant_id, "")
+
+
 @dataclass
 class Keys:
-    """The authenticator of API keys. A look-up costs no round trip while its answer is younger than the cache's age."""
+    """The authenticator of API keys. A look-up costs no round trip while its answer is younger than the cache's age.
+
+    What is known here is known to this process alone. A change is heard by all of them at once, and where it is not,
+    they ask again after that age.
+    """
 
     database: Database
     settings: AuthSettings
+    read: Read = unseen
+    _flights: Flights = field(default_factory=Flights)
+    # How many changes were heard: what was asked before one is not kept after it.
+    _changes: int = 0
     _cached: dict[bytes, tuple[float, Caller]] = field(default_factory=dict)
     _tenants: dict[str, float] = field(default_factory=dict)
     _used: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -85,22 +106,48 @@ class Keys:
     async def _known(self, key_hash: bytes) -> Caller:
         now = time.monotonic()
         cached = self._cached.get(key_hash)
-        if cached is None or cached[0] <= now:
-            found = await self.database.row(_FIND, key_hash=key_hash)
+        self.read(KIND, "hit" if cached is not None and cached[0] > now else "miss")
+        if cached is not None and cached[0] > now:
+            caller = cached[1]
+        else:
+            # Many who come with one key ask once; who comes after a change does not join who asked before it.
+            found = await self._flights.one((key_hash, self._changes), partial(self._find, key_hash))
             if found is None:
-                self._cached.pop(key_hash, None)
                 raise Unauthenticated("The key is unknown, expired or revoked.", headers=_CHALLENGE)
-            _bound(self._cached)
-            read_rate, write_rate = _rates(found["limits"])
-            caller = Caller(
-                found["tenant_id"], found["id"], frozenset(found["scopes"]), read_rate=read_rate, write_rate=write_rate
-            )
-            cached = self._cached[key_hash] = now + self.settings.cache_seconds, caller
-        caller = cached[1]
+            caller = found
         assert caller.tenant_id is not None
         assert caller.key_id is not None
         self._used[caller.tenant_id, caller.key_id] = now
         return caller
+
+    async def _find(self, key_hash: bytes) -> Caller | None:
+        # The age counts from before the question: what is changed while it is answered is not known for longer.
+        asked_at, changes = time.monotonic(), self._changes
+        found = await self.database.row(_FIND, key_hash=key_hash)
+        if found is None:
+            self._cached.pop(key_hash, None)
+            return None
+        read_rate, write_rate = _rates(found["limits"])
+        caller = Caller(
+            found["tenant_id"], found["id"], frozenset(found["scopes"]), read_rate=read_rate, write_rate=write_rate
+        )
+        if changes == self._changes:
+            _bound(self._cached)
+            seconds = min(self.settings.cache_seconds, found["seconds_left"] or math.inf)
+            self._cached[key_hash] = asked_at + seconds, caller
+        return caller
+
+    def heard(self, key: Key | None) -> None:
+        """Forget what is known of a tenant whose keys or limits have changed; of all where a change may be missed."""
+        if key is None:
+            self._changes += 1
+            self._cached.clear()
+            self._tenants.clear()
+        elif key.kind == KIND:
+            self._changes += 1
+            self._tenants.pop(key.tenant_id, None)
+            for key_hash in [found for found, (_, known) in self._cached.items() if known.tenant_id == key.tenant_id]:
+                del self._cached[key_hash]
 
     async def record_use(self) -> int:
         """Write down when keys were last used, in one statement. Gives the number of keys."""

@@ -13,7 +13,7 @@ from app.http.endpoint import Routes
 from app.http.paging import page
 from app.tenants import store
 from app.tenants.errors import KeyConflict
-from app.tenants.keys import new_key
+from app.tenants.keys import key_of, new_key
 from app.tenants.schemas import ApiKey, KeyList, KeyPage, Limits, NewKey, Tenant, TenantFields, TenantList, TenantPage
 
 routes = Routes("tenants")
@@ -70,7 +70,8 @@ async def get_limits(call: Call, tenant_id: str) -> Answer:
 
 @routes.put("/v1/tenants/{tenant_id}/limits", scope="admin", response_model=Limits)
 async def put_limits(call: Call, tenant_id: str, body: Limits) -> Answer:
-    """Replace the limits of a tenant. Operator only."""
+    """Replace the limits of a tenant; they hold as soon as a revocation would. Operator only."""
+    call.moved.append(key_of(tenant_id))
     given = json.dumps(body.model_dump(exclude_none=True)).encode()
     return await store.put_limits(call.writer, _operator(call, tenant_id), given, call.if_match)
 
@@ -94,13 +95,15 @@ async def list_api_keys(call: Call, query: KeyList) -> Answer:
 
 @routes.delete("/v1/api-keys/{key_id}", scope="admin", response_model=ApiKey)
 async def revoke_api_key(call: Call, key_id: str) -> Answer:
-    """Revoke a key. Every process stops trusting it within five seconds."""
+    """Revoke a key. Every process stops trusting it at once, or within a second where it is not told."""
+    call.moved.append(key_of(call.tenant_id))
     return await store.revoke_key(call.writer, call.tenant_id, key_id)
 
 
 @routes.post("/v1/api-keys/{key_id}/rotate", scope="admin", response_model=ApiKey)
 async def rotate_api_key(call: Call, key_id: str) -> Answer:
-    """Give a key a new secret, shown this once. The old one ends within five seconds."""
+    """Give a key a new secret, shown this once. The old one ends as a revoked one does."""
+    call.moved.append(key_of(call.tenant_id))
     _within(call, await store.key_scopes(call.writer, call.tenant_id, key_id))
     key, key_hash, hint = new_key()
     return _with_secret(await store.rotate_key(call.writer, call.tenant_id, key_id, (key_hash, hint)), key)

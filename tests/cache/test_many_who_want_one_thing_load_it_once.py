@@ -86,12 +86,3 @@ async def test_where_the_second_load_fails_too_nobody_tries_for_ever() -> None:
     source.gate.set()
     ended = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(how) for how in ended] == ["Load 1 failed.", *["Load 2 failed."] * 9]
-
-
-async def test_who_comes_after_a_change_does_not_get_what_was_loaded_before_it() -> None:
-    flights, source = Flights(), Source()
-    before = await begun(flights, source, 2)
-    flights.forget("a")
-    after = await begun(flights, source, 2)
-    source.gate.set()
-    assert await asyncio.gather(*before, *after) == [1, 1, 2, 2]

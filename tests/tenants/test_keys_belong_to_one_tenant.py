@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
@@ -9,9 +10,11 @@ import httpx
 import pytest
 
 from app.db.sql import Statement
+from app.embedded import Servers
 from app.http.service import Service
-from app.tenants.keys import Keys
+from app.tenants.keys import Keys, key_of
 from tests.conftest import ADMIN_KEY, http, new_tenant, running, settings_for
+from tests.waiting import eventually
 
 
 async def key(client: httpx.AsyncClient, **fields: object) -> dict[str, str]:
@@ -149,3 +152,124 @@ async def test_a_tenant_is_made_once_and_updated_after(operator: httpx.AsyncClie
     assert (changed.json()["name"], changed.json()["metadata"]) == ("m", {"a": 1})
     assert (await operator.put("/v1/tenants/NOT-VALID", json={})).status_code == 422
     assert ADMIN_KEY not in changed.text
+
+
+class Counted:
+    """The authenticator of a service, and what it asks PostgreSQL."""
+
+    def __init__(self, service: Service) -> None:
+        assert isinstance(service.authenticator, Keys)
+        self.keys = service.authenticator
+        self.row, self.asked = self.keys.database.row, 0
+        self.gate = asyncio.Event()
+
+    async def _counted(self, statement: Statement, **arguments: object) -> object:
+        self.asked += 1
+        found = await self.row(statement, **arguments)
+        await self.gate.wait()
+        return found
+
+    def __enter__(self) -> Counted:
+        self.keys.database.row = self._counted  # type: ignore[assignment, method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.keys.database.row = self.row  # type: ignore[method-assign]
+
+
+async def test_a_herd_with_one_key_asks_once_also_where_the_first_of_it_leaves(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    made = await key(client)
+    with Counted(service) as counted:
+        herd = [asyncio.create_task(counted.keys.caller(f"Bearer {made['key']}", None)) for _ in range(100)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        herd[0].cancel()
+        counted.gate.set()
+        found = await asyncio.gather(*herd[1:])
+    assert {caller.key_id for caller in found} == {made["id"]}
+    assert counted.asked == 1
+
+
+async def test_what_was_asked_before_a_revocation_is_not_trusted_after_it(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    made = await key(client)
+    with Counted(service) as counted:
+        before = asyncio.create_task(counted.keys.caller(f"Bearer {made['key']}", None))
+
+        async def asked() -> bool:
+            return counted.asked == 1
+
+        await eventually(asked, "the question")
+        counted.keys.heard(key_of(client.headers["x-test-tenant"]))
+        after = asyncio.create_task(counted.keys.caller(f"Bearer {made['key']}", None))
+        counted.gate.set()
+        await asyncio.gather(before, after)
+        # It did not join the one before, and that one's answer is not kept.
+        assert counted.asked == 2
+
+
+async def test_a_key_is_trusted_no_longer_than_it_lasts(service: Service, client: httpx.AsyncClient) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=0.4)).isoformat().replace("+00:00", "Z")
+    made = await key(client, expires_at=soon)
+    async with http(service, **bearer(made["key"])) as reader:
+        assert (await reader.get("/v1/workflows")).status_code == 200
+
+        async def refused() -> bool:
+            return (await reader.get("/v1/workflows")).status_code == 401
+
+        await eventually(refused, "the key's end", seconds=0.9)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["over NATS", "by its age"])
+async def test_a_change_of_keys_and_limits_holds_in_every_process(
+    told: bool, clone: Callable[[], Awaitable[str]], servers: Servers
+) -> None:
+    url = await clone()
+    age = {"cache_seconds": 5 if told else 0.2}
+    nats = {"url": servers.nats_url, "subject_prefix": "keys"} if told else {}
+    settings = settings_for(url, auth=age, nats=nats)
+    async with (
+        running(settings) as here, running(settings) as there,
+        await new_tenant(here) as owner, http(there) as anyone, http(here) as operator,
+    ):  # fmt: skip
+        operator.headers.update(bearer(ADMIN_KEY, **{"x-tenant-id": owner.headers["x-test-tenant"]}))
+        revoked, rotated, limited = await key(owner), await key(owner), await key(owner)
+
+        async def status(made: dict[str, str], service: httpx.AsyncClient = anyone) -> int:
+            return (await service.get("/v1/workflows", headers=bearer(made["key"]))).status_code
+
+        async def ended(made: dict[str, str]) -> bool:
+            return await status(made) == 401
+
+        async def is_limited() -> bool:
+            answer = await anyone.get("/v1/workflows", headers=bearer(limited["key"]))
+            return "ratelimit" in answer.headers
+
+        for made in (revoked, rotated, limited):
+            assert [await status(made), await status(made, operator)] == [200, 200]
+        await owner.delete(f"/v1/api-keys/{revoked['id']}")
+        # The process that did it knows it at once.
+        assert await status(revoked, operator) == 401
+        await eventually(lambda: ended(revoked), "the revocation", seconds=2)
+        await owner.post(f"/v1/api-keys/{rotated['id']}/rotate")
+        await eventually(lambda: ended(rotated), "the rotation", seconds=2)
+        limits = {"requests_per_second": 1000}
+        await operator.put(f"/v1/tenants/{owner.headers['x-test-tenant']}/limits", json=limits)
+        await eventually(is_limited, "the limits", seconds=2)
+
+
+async def test_where_changes_may_have_been_missed_nothing_is_trusted(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    made = await key(client)
+    with Counted(service) as counted:
+        counted.gate.set()
+        for _ in range(2):
+            for _ in range(3):
+                await counted.keys.caller(f"Bearer {made['key']}", None)
+            counted.keys.heard(None)
+        counted.keys.heard(key_of("another"))
+    assert counted.asked == 2
