@@ -232,13 +232,12 @@ class JetStreams:
 
     async def close(self) -> None:
         """Give back what nobody took, and close the connection."""
-        if self._probing is not None:
-            self._probing.cancel()
         while self._arrived:
             await self.answer(self._arrived.popleft()[1], b"-NAK")
         self._break("It was closed.")
-        client, self._client = self._client, None
-        await close(client)
+        if self._probing is not None:
+            self._probing.cancel()
+        await close(self._client)
 
     async def _closed(self) -> None:
         self._break("NATS went away.")
@@ -268,7 +267,8 @@ class JetStreams:
         """Look at the server, and break when it is silent or has lost what was declared."""
         why = "NATS does not answer."
         try:
-            while True:
+            # Not for ever, even if it is cancelled in vain: the library may swallow that.
+            while not self.broken.is_set():
                 await self._client.flush(SILENCE_SECONDS)
                 standing = await self.look(LOOK_SECONDS)
                 self._seen(standing)

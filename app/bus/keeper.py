@@ -13,6 +13,8 @@ from app.errors import Unavailable
 
 log = structlog.get_logger("cairn.bus")
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 2.0
+# The library may swallow that it is cancelled (what `wait_for` waits for was done at the same moment).
+CANCELS_MAX, CANCEL_SECONDS = 3, 0.6
 
 
 class Line(Protocol):
@@ -62,10 +64,12 @@ class Keeper(Generic[L]):
 
     async def close(self) -> None:
         """End, and close the line."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait({self._keeping})
-            self._keeping = None
+        keeping, self._keeping = self._keeping, None
+        for _ in range(CANCELS_MAX):
+            if keeping is None or keeping.done():
+                break
+            keeping.cancel()
+            await asyncio.wait({keeping}, timeout=CANCEL_SECONDS)
         line, self.line = self.line, None
         if line is not None:
             await line.close()

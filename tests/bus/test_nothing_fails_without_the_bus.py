@@ -12,18 +12,13 @@ from pathlib import Path
 from app.bus.hints import Key
 from app.bus.nats import NatsHints
 from app.bus.tolerant import TolerantHints
-from app.embedded import Servers, start_servers
 from app.embedded.process import free_port
 from tests.bus.listening import Heard
+from tests.bus.working import nats_server as nats
 from tests.conftest import http, running, settings_for
 from tests.waiting import eventually
 
 KEY = Key("stream", "acme", "1")
-
-
-def nats(folder: Path, port: int) -> Servers:
-    """A server of its own, found again by the next start."""
-    return start_servers(folder, postgres=False, redis=False, fast=True, ports={"nats": port})
 
 
 class Process:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -13,12 +15,18 @@ from app.bus.declared import Declared, declared
 from app.bus.jetstream import JetStreams
 from app.bus.tolerant_work import TolerantStreams
 from app.bus.work import EmbeddedStreams, Stream, Streams, Taken, Work
+from app.embedded import Servers, start_servers
 from app.settings import NatsSettings
 from tests.waiting import BOUND_SECONDS
 
 KINDS = ("embedded", "jetstream", "tolerant")
 AGAIN_SECONDS = 1.0
 MIB = 1024 * 1024
+
+
+def nats_server(folder: Path, port: int) -> Servers:
+    """A server of its own, found again by the next start."""
+    return start_servers(folder, postgres=False, redis=False, fast=True, ports={"nats": port})
 
 
 def named(prefix: str | None = None, **more: Any) -> NatsSettings:
@@ -68,6 +76,13 @@ async def asking(url: str) -> AsyncIterator[Any]:
         await client.close()
 
 
+async def told(client: Any, what: str, body: Any = None) -> Any:
+    """What JetStream answers somebody else."""
+    answer = json.loads((await client.request(f"$JS.API.{what}", json.dumps(body or {}).encode(), timeout=5)).data)
+    assert "error" not in answer, answer["error"]
+    return answer
+
+
 async def forget(url: str, settings: NatsSettings) -> None:
     """Delete the streams, for the disk's sake."""
     async with asking(url) as client:
@@ -108,6 +123,3 @@ async def nothing_more(streams: Streams) -> bool:
 def numbers(bodies: Sequence[bytes]) -> list[int]:
     """The places that bodies tell."""
     return [int(body) for body in bodies]
-
-
-Made = Callable[[], Streams]
