@@ -119,7 +119,7 @@ SUBJECTS = (
     ),
     Subject("node_invocation", "node_invocations", ("output",), ("started", "ended"), parent="invocation_id"),
     Subject("session", "sessions", (), ("started", "ended")),
-    Subject("mcp_version", "mcp_versions", (), ("released",), parent="server_id"),
+    Subject("mcp_version", "mcp_versions", (), ("released", "yanked"), parent="server_id"),
     Subject("dataset", "datasets", (), ("created", "deleted")),
     Subject("dataset_version", "dataset_versions", (), ("created",), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), ("recorded",), parent="invocation_id"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -9,9 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+
+import httpx
 
 from tests.conftest import ADMIN_KEY, WEBHOOK_KEY
 from tests.waiting import until
@@ -100,3 +103,26 @@ def serving(database_url: str, **settings: object) -> Iterator[ApiProcess]:
         yield process
     finally:
         process.close()
+
+
+def of(process: ApiProcess) -> httpx.AsyncClient:
+    """A client of an API that is a process of its own."""
+    headers = {"authorization": f"Bearer {ADMIN_KEY}"}
+    return httpx.AsyncClient(base_url=process.url, headers=headers, timeout=60)
+
+
+@asynccontextmanager
+async def two_processes(
+    url: str, **settings: object
+) -> AsyncIterator[tuple[ApiProcess, ApiProcess, httpx.AsyncClient, httpx.AsyncClient]]:
+    """Two API processes on one database, and a client of each for the tenant `acme`."""
+    with ExitStack() as processes:
+        # Each takes seconds to start: both at once.
+        one, two = await asyncio.gather(
+            *(asyncio.to_thread(processes.enter_context, serving(url, **settings)) for _ in range(2))
+        )
+        async with of(one) as first, of(two) as second:
+            assert (await first.put("/v1/tenants/acme", json={})).status_code == 201
+            for client in (first, second):
+                client.headers["x-tenant-id"] = "acme"
+            yield one, two, first, second

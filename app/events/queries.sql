@@ -27,20 +27,25 @@ SELECT array_agg(CAST(EXTRACT(epoch FROM clock_timestamp() - occurred_at) AS flo
 FROM taken
 
 -- name: read
--- One snapshot for the head and the events, so a page that is not full has truly reached the head.
+-- One snapshot for the head and the events, so a page that is not full has truly reached the head. A page ends with its
+-- number of events, or once it has so many bytes of data; the first event always fits. What does not fit is not read.
 WITH head AS (
   SELECT COALESCE(max(position), 0) AS position, COALESCE(max(earliest), 1) AS earliest
   FROM event_heads WHERE tenant_id = :tenant_id
 ), page AS (
-  SELECT * FROM events AS t
-  WHERE t.tenant_id = :tenant_id
-    AND t.position > GREATEST(CAST(:after AS bigint), (SELECT earliest - 1 FROM head))
-    AND (CAST(:types AS text[]) IS NULL OR t.type = ANY (:types))
-  ORDER BY t.position LIMIT CAST(:limit AS bigint)
+  SELECT *, count(*) OVER () AS candidates,
+         COALESCE(sum(bytes) OVER (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+  FROM (
+    SELECT *, {{size}} AS bytes FROM events AS t
+    WHERE t.tenant_id = :tenant_id
+      AND t.position > GREATEST(CAST(:after AS bigint), (SELECT earliest - 1 FROM head))
+      AND (CAST(:types AS text[]) IS NULL OR t.type = ANY (:types))
+    ORDER BY t.position LIMIT CAST(:limit AS bigint)
+  ) AS candidate
 )
-SELECT head.position AS head, head.earliest, e.position, e.subject_type, e.subject_id, e.subject_parent_id,
-       CASE WHEN e.id IS NOT NULL THEN {{event}} END AS body
-FROM head LEFT JOIN page AS e ON true ORDER BY e.position
+SELECT head.position AS head, head.earliest, e.candidates, e.position, e.subject_type, e.subject_id,
+       e.subject_parent_id, CASE WHEN e.id IS NOT NULL THEN {{event}} END AS body
+FROM head LEFT JOIN page AS e ON e.before < CAST(:bytes_max AS bigint) ORDER BY e.position
 
 -- name: moved
 SELECT w.place FROM unnest(CAST(:tenant_ids AS text[]), CAST(:positions AS bigint[]))

@@ -10,12 +10,17 @@ from pydantic import BaseModel, Field
 from app.http.fields import Query, Text
 from app.http.paging import LIMIT
 
+WAIT_SECONDS_MAX = 60
+
 
 class EventQuery(Query):
     """From where to read, and what."""
 
     after: str | None = Field(
-        None, max_length=255, description="`next_cursor` of an earlier answer. Without it: from the earliest kept."
+        None,
+        max_length=255,
+        description="`next_cursor` of an earlier answer, or the `id` of an event of a stream. Without it: from the"
+        " earliest kept; `now` shows none, and starts behind the latest.",
     )
     type: list[Text] | None = Field(
         None,
@@ -27,6 +32,9 @@ class EventQuery(Query):
         None, description="Verbatim fields of the subjects to show in `data`, separated by commas, as they are now."
     )
     limit: Annotated[int, LIMIT] | None = None
+    wait_seconds: Annotated[float, Field(ge=0, le=WAIT_SECONDS_MAX)] | None = Field(
+        None, description="How long to wait until there is an event, where there is none yet."
+    )
 
 
 class Event(BaseModel):

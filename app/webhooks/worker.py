@@ -14,7 +14,7 @@ import structlog
 from app.bus.work import Stream, Streams, Taken
 from app.db.database import Database
 from app.errors import AppError
-from app.events import store as events
+from app.events import reads as events
 from app.events.store import Subject
 from app.http.metrics import Metrics
 from app.settings import WebhookSettings
@@ -154,7 +154,7 @@ class Worker:
             found: list[tuple[Any, bytes]] = []
             for (tenant_id, include), group in groupby(sorted(wanting, key=_including), key=_including):
                 some = list(group)
-                shown = await events.with_fields(self._database, tenant_id, some, frozenset(include), self._subjects)
+                shown = await events.with_fields(self._database, tenant_id, some, include, self._subjects)
                 found += zip(some, shown, strict=True)
             await self._database.rows(
                 SQL["keep_bodies"],

@@ -9,7 +9,7 @@ import signal
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from app.embedded import Servers, start_servers
-from tests.api_process import ApiProcess, serving
-from tests.conftest import ADMIN_KEY, settings_for
+from tests.api_process import two_processes
+from tests.conftest import settings_for
 from tests.conversations.streams import Stream, created, offset
 from tests.http.toys import Process, process
 from tests.http.toys import Stream as Events
@@ -304,35 +304,11 @@ async def test_b19_streams_end_where_they_can_be_resumed_and_an_append_in_flight
             assert (await events.event())[0] == event(stream, 1, None)[0]
 
 
-def of(process: ApiProcess) -> httpx.AsyncClient:
-    """A client of an API that is a process of its own."""
-    headers = {"authorization": f"Bearer {ADMIN_KEY}"}
-    return httpx.AsyncClient(base_url=process.url, headers=headers, timeout=60)
-
-
-@asynccontextmanager
-async def two_processes(
-    clone: Callable[[], Awaitable[str]], **settings: object
-) -> AsyncIterator[tuple[ApiProcess, ApiProcess, httpx.AsyncClient, httpx.AsyncClient]]:
-    """Two API processes on one database, and a client of each."""
-    url = await clone()
-    with ExitStack() as processes:
-        # Each takes seconds to start: both at once.
-        one, two = await asyncio.gather(
-            *(asyncio.to_thread(processes.enter_context, serving(url, **settings)) for _ in range(2))
-        )
-        async with of(one) as first, of(two) as second:
-            assert (await first.put("/v1/tenants/acme", json={})).status_code == 201
-            for client in (first, second):
-                client.headers["x-tenant-id"] = "acme"
-            yield one, two, first, second
-
-
 async def test_a_new_batch_reaches_readers_of_another_process_and_a_read_never_lags(
     clone: Callable[[], Awaitable[str]], servers: Servers
 ) -> None:
     settings = {"nats__url": servers.nats_url, "nats__subject_prefix": "across", "http__live_look_seconds": 30}
-    async with two_processes(clone, **settings) as (_, _, first, second), following(second) as events:
+    async with two_processes(await clone(), **settings) as (_, _, first, second), following(second) as events:
         stream = await created(first)
         took = []
         for number in range(30):
@@ -349,7 +325,7 @@ async def test_b20_a_bus_that_hangs_makes_batches_late_and_loses_none(
     clone: Callable[[], Awaitable[str]], nats: Servers
 ) -> None:
     settings = {"nats__url": nats.nats_url, "http__live_look_seconds": 0.2}
-    async with two_processes(clone, **settings) as (_, _, first, second), following(second) as events:
+    async with two_processes(await clone(), **settings) as (_, _, first, second), following(second) as events:
         stream = await created(first)
         await stream.append(b'[{"n":0}]')
         assert await read(events) == event(stream, 0, [{"n": 0}])
@@ -370,7 +346,7 @@ async def test_b20_a_bus_that_hangs_makes_batches_late_and_loses_none(
 
 async def test_b19_a_process_with_open_streams_ends_within_its_grace(clone: Callable[[], Awaitable[str]]) -> None:
     async with (
-        two_processes(clone, http__grace_seconds=10) as (_, two, first, second),
+        two_processes(await clone(), http__grace_seconds=10) as (_, two, first, second),
         following(second) as one_reader,
         following(second) as other_reader,
     ):

@@ -29,6 +29,7 @@ def api() -> str:
     [
         ("docs/conversations.md", '"records":[{"id": "r1", "type": "note", "confidence": 1.0}]'),
         ("docs/attachments.md", "three small words"),
+        ("docs/events.md", '"name":"Told at once"'),
     ],
 )
 def test_the_lines_can_be_pasted_twice(served: Served, tmp_path: Path, document: str, last: str) -> None:

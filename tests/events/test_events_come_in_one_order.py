@@ -14,8 +14,9 @@ import pytest
 from app.background.runner import drain
 from app.db.database import Database
 from app.db.sql import Statement
-from app.events import store
+from app.events import reads
 from app.events.jobs import keep_partitions_ahead, sequencer
+from app.events.reads import Wanted
 from app.http.service import Service
 from tests.api_process import serving
 from tests.conftest import ADMIN_KEY, Make
@@ -218,8 +219,8 @@ async def test_partitions_are_made_ahead_and_take_over_what_the_default_one_hold
     assert found.pop("events_p_default") == 0
     assert sorted(found.values()) == [0, 0, 5]
     assert await keep_partitions_ahead(database, 12) == 0
-    read = await store.read(database, "default", None, None, 100)
-    assert len(read.items) == 5
+    read = await reads.read(database, "default", reads.EARLIEST, Wanted(), 100)
+    assert len(read.found) == 5
 
 
 async def add_events(database: Database, count: int) -> None:
