@@ -16,6 +16,8 @@ from app.webhooks.pipeline import SQL
 
 # One run looks at no more pages of lanes than these, then others have their turn.
 PAGES_MAX = 20
+# Nor does it give up more than so many times what a statement does, after each page.
+GIVE_UPS_MAX = 10
 LANES_OF_A_PAGE, HELD_OF_A_PAGE = 1000, 100
 log = structlog.get_logger("cairn.webhooks")
 
@@ -116,13 +118,18 @@ class Relay:
             raise
 
     async def _give_up(self, database: Database, lanes: Sequence[tuple[str, str]]) -> int:
-        ended = await database.rows(
-            SQL["give_up"], tenant_ids=[tenant for tenant, _ in lanes], webhook_ids=[webhook for _, webhook in lanes]
-        )
-        if ended:
-            log.info("gave deliveries up without an endpoint", deliveries=len(ended))
+        total = 0
+        for _ in range(GIVE_UPS_MAX):
+            ended = await database.rows(
+                SQL["give_up"], tenant_ids=[tenant for tenant, _ in lanes], webhook_ids=[name for _, name in lanes]
+            )
+            total += len(ended)
+            if not ended:
+                break
             self._given_up(len(ended))
-        return len(ended)
+        if total:
+            log.info("gave deliveries up that have no endpoint", deliveries=total)
+        return total
 
 
 async def hand_back(database: Database, handed: Sequence[HandOut]) -> None:

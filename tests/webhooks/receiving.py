@@ -20,6 +20,7 @@ class Received:
     path: str
     headers: dict[str, str]
     body: bytes
+    request: web.Request
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -69,7 +70,7 @@ class Receiver:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Keep a request, then answer it."""
         headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Received(request.path, headers, await request.read())
+        received = Received(request.path, headers, await request.read(), request)
         self.received.append(received)
         self.open += 1
         self.open_most = max(self.open, self.open_most)
