@@ -41,8 +41,8 @@ class Delivering:
             Entry("hand deliveries out", relay.run, look, limit=1000, bell=self.due),
             Entry("hand lost deliveries out anew", lapse(self.due.ring), LAPSE_SECONDS, limit=1000),
             Entry("settle lost attempts", recover(settings, self.settled), LAPSE_SECONDS, limit=200),
-            Entry("announce dead letters", announce(self._streams, told), LETTER_SECONDS, limit=100, bell=self.dead),
-            Entry("measure what waits", self._measure, DEPTHS_SECONDS, limit=1_000_000),
+            Entry("announce dead letters", announce(self._streams, told), LETTER_SECONDS, limit=50, bell=self.dead),
+            Entry("measure what waits", self._measure, DEPTHS_SECONDS),
         ]
 
     def worker(self, database: Database, subjects: Sequence[Subject]) -> Worker:

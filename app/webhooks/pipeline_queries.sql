@@ -295,7 +295,7 @@ SELECT l.tenant_id, l.id, {{letter}} AS letter, l.subject,
        CASE WHEN octet_length(CAST(d.body AS text)) <= CAST(:bytes AS bigint) THEN d.body END AS event
 FROM dead_letters AS l LEFT JOIN webhook_deliveries AS d ON d.tenant_id = l.tenant_id AND d.id = l.subject
 WHERE l.announced_at IS NULL AND l.source = 'webhook'
-ORDER BY l.created_at LIMIT 100
+ORDER BY l.created_at LIMIT 50
 
 -- name: announced
 UPDATE dead_letters AS l SET announced_at = clock_timestamp()

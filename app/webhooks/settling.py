@@ -22,7 +22,7 @@ RESULTS_MAX = 500
 # Between two tries while PostgreSQL is away.
 PAUSE_SECONDS = 0.5
 # What an attempt has beyond its own time until it counts as lost: to be begun, and to be written down.
-MARGIN_SECONDS = 10.0
+MARGIN_SECONDS = 5.0
 LOST = "The process ended during the attempt."
 log = structlog.get_logger("cairn.webhooks")
 

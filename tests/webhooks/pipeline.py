@@ -23,10 +23,12 @@ ALLOWED = {"encryption_keys": KEY, "allow_private": "127.0.0.0/8"}
 
 @asynccontextmanager
 async def delivering(
-    clone: Callable[[], Awaitable[str]], url: str | None = None, **webhooks: Any
+    clone: Callable[[], Awaitable[str]], url: str | None = None, nats: dict[str, Any] | None = None, **webhooks: Any
 ) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service that delivers to loopback, and a client of a tenant of it."""
-    settings = settings_for(url or await clone(), background={"enabled": True}, webhooks=ALLOWED | webhooks)
+    settings = settings_for(
+        url or await clone(), background={"enabled": True}, webhooks=ALLOWED | webhooks, nats=nats or {}
+    )
     async with running(settings) as service, await new_tenant(service) as client:
         yield service, client
 

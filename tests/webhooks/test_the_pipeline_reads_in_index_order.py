@@ -65,7 +65,13 @@ ASKED: dict[str, dict[str, Any]] = {
     "depths": {},
 }  # fmt: skip
 # How many rows a statement may read of deliveries: what it gives and takes, and what it looks at once for each lane.
-MOST = {"hand_out": 2 * 10 * LANES + 100, "lanes": 3 * LANES, "lapse": 150, "lost_attempts": 100, "depths": LATER + LANES}
+MOST = {
+    "hand_out": 2 * 10 * LANES + 100,
+    "lanes": 3 * LANES,
+    "lapse": 150,
+    "lost_attempts": 100,
+    "depths": LATER + LANES,
+}
 LARGE = ("webhook_deliveries", "events", "dead_letters", "webhooks")
 
 
@@ -143,7 +149,6 @@ async def test_events_that_nobody_wants_pass_by_ten_thousand_webhooks(seeded: as
     row = await seeded.fetchrow(SQL["fan_out"].text, 2000)
     seconds = time.monotonic() - began
     await transaction.rollback()
-    print(seconds, row)
     assert (row["events"], row["deliveries"]) == (1000, 0)
     assert seconds < 1
 
