@@ -40,7 +40,7 @@ awk -v tty=$$tty -v total=$$total \
 @$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
 endef
 
-.PHONY: help run test flue check lint format types imports bench openapi pictures env lock clean FORCE
+.PHONY: help run test flue check lint format types imports bench faults openapi pictures env lock clean FORCE
 
 help: ## Show this list
 	@echo "Usage: make TARGET"
@@ -77,6 +77,9 @@ imports: .venv/installed-dev ## Check that every import points down the layers
 
 bench: .venv/installed-dev ## Measure against raw asyncpg and the bare framework (options: ARGS="--help")
 	$(BIN)/python -m benchmarks $(ARGS)
+
+faults: .venv/installed-dev ## Lose nothing while NATS, Valkey and an API process are killed; five minutes (ARGS="--help")
+	$(BIN)/python -m benchmarks.faults $(ARGS)
 
 openapi: .venv/installed-dev ## Refresh docs/openapi.json from the service
 	$(BIN)/cairn openapi > docs/openapi.json.new

@@ -30,7 +30,7 @@ def serving(command: Sequence[str], port: int, environment: Mapping[str, str] | 
     """Run a server with this Python while the block runs. Raises `RuntimeError` when it does not come to answer."""
     process = subprocess.Popen([sys.executable, *command], env={**os.environ, **(environment or {})})
     try:
-        _await(process, port)
+        await_server(process, port)
         yield Server(f"http://{HOST}:{port}", process.pid)
     finally:
         process.terminate()
@@ -41,7 +41,7 @@ def serving(command: Sequence[str], port: int, environment: Mapping[str, str] | 
             process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], port: int) -> None:
+def await_server(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
