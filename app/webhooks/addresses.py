@@ -22,6 +22,7 @@ Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 
 URL_CHARACTERS_MAX = 2048
 LOOKUPS_MAX = 128
+TARGETS_KEPT = 4096
 # At save a name server has so long; the same rules hold again at every dial.
 CHECK_SECONDS = 3.0
 
@@ -76,7 +77,6 @@ class Target:
     address: Address | None
 
 
-@functools.lru_cache(maxsize=4096)
 def target_of(url: str) -> Target:
     """Where a URL leads. Raises `AddressRefused` for one that is not a plain http or https URL."""
     if len(url) > URL_CHARACTERS_MAX:
@@ -129,6 +129,8 @@ class Addresses:
         """Takes the setting `allow_private`, and how names are looked up. Raises ValueError for a wrong setting."""
         self._networks, self._names = networks_and_names(allow_private)
         self._lookup = lookup or SystemLookup()
+        # The rule never changes, and an endpoint is sent to many times.
+        self.target = functools.lru_cache(maxsize=TARGETS_KEPT)(self._target)
 
     def permits(self, address: str | Address) -> bool:
         """Whether this address may be dialled; False for what is no address."""
@@ -155,7 +157,7 @@ class Addresses:
             if INNER_NAME.fullmatch(target.host.rstrip(".")) and not self._is_named(target.host):
                 raise invalid("/url", "has a host that is no public name") from None
 
-    def target(self, url: str) -> Target:
+    def _target(self, url: str) -> Target:
         """Where a URL leads, judged as far as it says so itself. Raises `AddressRefused`."""
         target = target_of(url)
         if target.address is not None and not self.permits(target.address):

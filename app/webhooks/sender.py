@@ -136,7 +136,7 @@ class Sender:
         most = self._settings.response_bytes_max
         unpack = unpacker(answer.headers.get("Content-Encoding", ""))
         seen.is_opaque = unpack is None
-        async for piece in answer.content.iter_any():
+        while piece := await answer.content.readany():
             if unpack is not None:
                 seen.body += unpack(piece, most + 1 - len(seen.body))
             if len(seen.body) > most:
