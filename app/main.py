@@ -17,6 +17,7 @@ from app.background.cascade import delete_workflow
 from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
+from app.background.singletons import ServiceLease
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints, Hints, each
 from app.bus.part import Nats
@@ -149,7 +150,13 @@ KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_da
 
 
 def timetable(
-    settings: Settings, metrics: Metrics, keys: Keys, jobs: JobRunner, hints: Hints, delivering: Delivering
+    settings: Settings,
+    metrics: Metrics,
+    keys: Keys,
+    jobs: JobRunner,
+    hints: Hints,
+    delivering: Delivering,
+    housekeeping: ServiceLease,
 ) -> list[Entry]:
     """What runs beside the requests, and when."""
     idle = settings.background
@@ -164,9 +171,10 @@ def timetable(
     sequence = sequencer(metrics.sequenced_after, tell_of_events)
     return [
         Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
-        Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12),
+        housekeeping.keeping(),
+        housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000),
-        Entry("purge kept answers", purge_kept_answers, 60, limit=1000),
+        housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
         *delivering.entries(),
@@ -181,7 +189,9 @@ async def background(
     jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
     delivering = Delivering(settings.webhooks, streams, metrics)
     worker = delivering.worker(database, SUBJECTS)
-    runner = Runner(timetable(settings, metrics, keys, jobs, hints, delivering), database, metrics)
+    housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
+    entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping)
+    runner = Runner(entries, database, metrics)
     runner.start()
     worker.start()
     try:
@@ -190,10 +200,11 @@ async def background(
         await asyncio.gather(runner.stop(), worker.stop())
         try:
             async with asyncio.timeout(LAST_SECONDS):
+                await housekeeping.release(database)
                 await jobs.release(database)
                 await keys.record_use()
         except (AppError, TimeoutError) as error:
-            # The lease lapses by itself, and the use of keys is no more than a hint.
+            # The leases lapse by themselves, and the use of keys is no more than a hint.
             log.warning("ended without the database", error=str(error) or type(error).__name__)
 
 

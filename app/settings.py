@@ -206,6 +206,9 @@ class BackgroundSettings(Group):
     )
     job_idle_seconds: float = Field(1.0, gt=0, le=60, description="Pause of the job runner when nothing waits.")
     job_lease_seconds: float = Field(30, ge=1, le=3600, description="A job whose runner is silent for longer restarts.")
+    housekeeping_lease_seconds: int = Field(
+        15, ge=1, le=3600, description="The one process that keeps house is replaced when it is silent for longer."
+    )
 
 
 class QueueSettings(Group):

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from app.db.database import Answer, Fence, Fences, Reader, Transaction, Writer
 from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
+from app.db.leased import HOLD_LEASE
 from app.db.sql import Statement
 from app.errors import AppError, IdempotencyInProgress, IdempotencyKeyReused, InvalidInput
 from app.http.call import Call
@@ -19,7 +20,6 @@ REPLAYED = "Idempotency-Replayed"
 
 _CLAIM = Statement("SELECT cairn_claim_key(:tenant_id, :key) AS claimed")
 _HOLD = Statement("SELECT cairn_hold_attempt(:tenant_id, :submission_id, :attempt_id) AS held")
-_HOLD_LEASE = Statement("SELECT cairn_hold_lease(:tenant_id, :name, :token) AS held")
 _LOCK_SESSION = Statement("SELECT cairn_lock_session(:tenant_id, :submission_id) AS session")
 _KEEP = Statement(
     "INSERT INTO idempotency_keys (tenant_id, key, fingerprint, status, etag, body)"
@@ -120,7 +120,7 @@ async def hold(call: Call, writer: Reader, fences: Fences) -> None:
     if attempt is not None:
         await writer.row(_HOLD, tenant_id=tenant_id, submission_id=attempt.submission_id, attempt_id=attempt.attempt_id)
     if lease is not None:
-        await writer.row(_HOLD_LEASE, tenant_id=tenant_id, name=lease.name, token=lease.token)
+        await writer.row(HOLD_LEASE, tenant_id=tenant_id, name=lease.name, token=lease.token)
 
 
 async def owned_by(call: Call, own: Fence) -> Writer:

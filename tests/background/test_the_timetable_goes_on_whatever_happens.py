@@ -12,6 +12,7 @@ from app.background import runner as runners
 from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner, drain
+from app.background.singletons import ServiceLease
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints
 from app.bus.work import EmbeddedStreams
@@ -138,7 +139,7 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     metrics, streams = Metrics(), EmbeddedStreams(1)
     delivering = Delivering(settings.webhooks, streams, metrics)
     keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30)
-    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering)
+    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering, ServiceLease("housekeeping", 60))
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
