@@ -23,7 +23,7 @@ from app.db.probe import NO_URL
 from app.db.revision import revision_of
 from app.errors import Unavailable
 from app.http.parts import Part
-from app.settings import DatabaseSettings, Settings
+from app.settings import DatabaseSettings, Settings, WebhookSettings
 
 LOOK_SECONDS = 5.0
 FREE_BYTES_MIN = 1024**3
@@ -65,7 +65,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
     if others["nats"] is not None and found[-1].verdict == "ok":
         found += await _streams(streams)
-    return [*found, _disk(settings.var_folder), _port(settings)]
+    return [*found, _webhooks(settings.webhooks), _disk(settings.var_folder), _port(settings)]
 
 
 def _settings(settings: Settings) -> Finding:
@@ -79,6 +79,15 @@ def _settings(settings: Settings) -> Finding:
     if len(auth.admin_key.get_secret_value()) < 24:
         return Finding("settings", "wrong", "CAIRN_AUTH__ADMIN_KEY is short; use 24 characters or more.")
     return Finding("settings", "ok", "They can be read.")
+
+
+def _webhooks(settings: WebhookSettings) -> Finding:
+    if settings.encryption_keys is None:
+        detail = "No CAIRN_WEBHOOKS__ENCRYPTION_KEYS, so none can be made: `cairn webhooks new-key` prints a key."
+        return Finding("webhooks", "note", detail)
+    if settings.allow_private:
+        return Finding("webhooks", "note", f"CAIRN_WEBHOOKS__ALLOW_PRIVATE lets them reach {settings.allow_private}.")
+    return Finding("webhooks", "ok", "Their secrets are sealed, and they reach public addresses alone.")
 
 
 async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:

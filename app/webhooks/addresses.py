@@ -170,6 +170,8 @@ class Addresses:
         Raises `AddressRefused` where one may not, another `OSError` where the name has none.
         """
         found = await self._lookup(host, port)
+        if not found:
+            raise OSError("the name has no address")
         if not self._is_named(host) and not all(self.permits(address) for address in found):
             raise AddressRefused("has a host with an address that is not public")
         return found

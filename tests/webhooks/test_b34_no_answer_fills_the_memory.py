@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import psutil
@@ -18,6 +19,7 @@ from app.embedded import Servers
 from app.webhooks.answers import OPAQUE
 from tests.webhooks.receiver import message, receiving, sending
 
+ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 # At once, as from a worker.
 MANY = 20
@@ -27,7 +29,9 @@ NOT_HTTP = "What the endpoint answered is not HTTP, or has too large a head."
 @pytest.fixture(scope="module")
 def flood() -> Iterator[str]:
     """The URL of an endpoint that runs as a process of its own, so that its memory is not ours."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.webhooks.flood"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.webhooks.flood"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{process.stdout.readline().strip()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
@@ -66,3 +68,17 @@ def test_the_service_does_not_start_with_a_damaged_key(monkeypatch: pytest.Monke
 def test_the_command_line_makes_a_key() -> None:
     made = CliRunner().invoke(app, ["webhooks", "new-key"])
     assert Seal(made.output.strip()).seal(b"secret")
+
+
+@pytest.mark.parametrize(
+    ("keys", "allowed", "told"),
+    [
+        (None, "", r"webhooks +note +No CAIRN_WEBHOOKS__ENCRYPTION_KEYS, so none can be made"),
+        (new_key(), "10.1.0.0/16,receiver", r"webhooks +note +.* lets them reach 10\.1\.0\.0/16,receiver\."),
+        (new_key(), "", r"webhooks +ok +Their secrets are sealed"),
+    ],
+)
+def test_the_doctor_says_whether_webhooks_can_be_made(keys: str | None, allowed: str, told: str) -> None:
+    settings = {"CAIRN_WEBHOOKS__ENCRYPTION_KEYS": keys or "", "CAIRN_WEBHOOKS__ALLOW_PRIVATE": allowed}
+    nowhere = {"CAIRN_DATABASE__URL": "postgresql://nobody@127.0.0.1:1/none", "COLUMNS": "160"}
+    assert re.search(told, CliRunner().invoke(app, ["doctor"], env=settings | nowhere).output)
