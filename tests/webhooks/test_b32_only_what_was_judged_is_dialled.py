@@ -9,7 +9,7 @@ import pytest
 
 from app import __version__
 from app.webhooks.addresses import Addresses, Lookup
-from tests.webhooks.receiver import BODY, message, receiving, sending
+from tests.webhooks.raw_endpoint import BODY, message, receiving, sending
 from tests.webhooks.test_b32_only_permitted_addresses_are_named import SPELLINGS
 
 NOT_SENT = "Not sent: the URL has a host with an address that is not public."

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.webhooks.sender import Message, Outcome
-from tests.webhooks.receiver import BODY, OK, SECRET, Answer, message, receiving, sending
+from tests.webhooks.raw_endpoint import BODY, OK, SECRET, Answer, message, receiving, sending
 
 SECONDS = 0.4
 LATE = "No whole answer within 0.4 seconds."

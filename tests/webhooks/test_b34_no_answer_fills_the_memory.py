@@ -17,7 +17,7 @@ import pytest
 
 from app.embedded import Servers
 from app.webhooks.answers import OPAQUE
-from tests.webhooks.receiver import message, receiving, sending
+from tests.webhooks.raw_endpoint import message, receiving, sending
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
