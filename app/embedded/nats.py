@@ -13,12 +13,13 @@ USER = "cairn"
 READY_SECONDS = 30.0
 STEPS = (Step(signal.SIGTERM, 10), Step(signal.SIGKILL, 5))
 
-# The store is "." because the server works in its own folder; so no path has to be quoted.
+# The store is "." because the server works in its own folder; so no path has to be quoted. Its bound is stated because
+# the server's own is a share of what is free now, and a stream that may grow to a gigabyte reserves that much of it.
 CONFIGURATION = """
 server_name: "cairn"
 host: "{host}"
 port: {port}
-jetstream {{ store_dir: "." }}
+jetstream {{ store_dir: ".", max_file_store: 64GB }}
 authorization {{ user: "{user}", password: "{password}" }}
 """
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from app.bus import observed
 from app.bus.jetstream import PROBE_SECONDS, PUT_SECONDS, SILENCE_SECONDS
 from app.bus.tolerant_work import TolerantStreams
 from app.bus.work import EmbeddedStreams, Stream, Work
+from app.commands.root import app
+from app.embedded import Servers
 from app.embedded.binaries import find_nats
 from app.embedded.process import HOST, Process, Step, free_port, port_is_free
 from app.errors import Unavailable
@@ -21,6 +26,7 @@ from app.settings import NatsSettings
 from tests.bus.working import (
     AGAIN_SECONDS,
     JetStreams,
+    forget,
     made,
     named,
     nats_server,
@@ -274,6 +280,67 @@ async def test_the_service_shows_its_streams_and_is_degraded_while_they_are_its_
             line for line in text.splitlines() if line.startswith('cairn_degraded_seconds_total{part="streams"}')
         ]
         assert float(seconds.split()[1]) > 0
+
+
+async def test_b30_a_queue_from_which_nobody_takes_is_told(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, clone: Callable[[], Awaitable[str]]
+) -> None:
+    monkeypatch.setattr(observed, "STALLED_SECONDS", 0.0)
+    settings = named()
+    streams = made("tolerant", servers.nats_url, settings, again_seconds=0.3)
+    assert isinstance(streams, TolerantStreams)
+    await streams.open()
+    try:
+        await streams.check(2)
+        await streams.put(Stream.QUEUED, works(1))
+
+        async def is_stalled() -> bool:
+            return (await streams.look(2))[0].stalled
+
+        await eventually(is_stalled, "that it stalls")
+        with pytest.raises(Unavailable, match="nobody takes them"):
+            await streams.check(2)
+        nats = {"nats__url": servers.nats_url, "nats__stream_prefix": settings.stream_prefix}
+        nats |= {"nats__stream_bytes_max": str(settings.stream_bytes_max), "webhooks__attempt_seconds": "1"}
+        variables = {f"CAIRN_{name.upper()}": value for name, value in nats.items()}
+        variables |= {"CAIRN_DATABASE__URL": await clone(), "COLUMNS": "160"}
+        told = await asyncio.to_thread(CliRunner().invoke, app, ["doctor"], env=variables)
+        assert told.exit_code == 1
+        assert re.search(r"NATS +wrong .*nobody takes them", told.output), told.output
+        assert numbers(await taken(streams, 1)) == [0]
+
+        async def goes_on() -> bool:
+            return not await is_stalled()
+
+        await eventually(goes_on, "that it goes on")
+    finally:
+        await streams.close()
+        await forget(servers.nats_url, settings)
+
+
+async def test_doctor_tells_what_is_not_as_it_is_declared_and_changes_nothing(
+    servers: Servers, clone: Callable[[], Awaitable[str]]
+) -> None:
+    settings, url = named(), await clone()
+    variables = {
+        "CAIRN_DATABASE__URL": url, "COLUMNS": "160", "CAIRN_NATS__URL": servers.nats_url,
+        "CAIRN_NATS__STREAM_PREFIX": settings.stream_prefix, "CAIRN_WEBHOOKS__ATTEMPT_SECONDS": "10",
+    }  # fmt: skip
+    streams = made("jetstream", servers.nats_url, settings, again_seconds=40)
+    await streams.open()
+    try:
+        await streams.put(Stream.QUEUED, works(3))
+        for bytes_max, verdict in (
+            ("16777216", r"ok +3 messages, \d+ of 16777216 bytes"),
+            ("1048576", "wrong .*max_bytes"),
+        ):
+            told = await asyncio.to_thread(
+                CliRunner().invoke, app, ["doctor"], env={**variables, "CAIRN_NATS__STREAM_BYTES_MAX": bytes_max}
+            )
+            assert re.search(rf"stream webhook\.queued +{verdict}", told.output), told.output
+    finally:
+        await streams.close()
+        await forget(servers.nats_url, settings)
 
 
 async def _is_degraded(streams: Callable[[], Awaitable[dict[str, dict[str, object]]]]) -> bool:

@@ -187,9 +187,13 @@ def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None
 
 def test_doctor_finds_what_is_wrong_and_what_to_do(migrated: str, empty: str, servers: Servers) -> None:
     parts = {"redis__url": servers.redis_url, "nats__url": servers.nats_url}
+    streams = {"nats__stream_prefix": "doctor-of-none"}
     well = Cairn(migrated, **parts).does("doctor")
     assert re.search(r"NATS +ok", well)
     assert "wrong" not in well
+    assert re.search(
+        r"stream webhook.queued +note .*makes it when it starts", Cairn(migrated, **parts, **streams).does("doctor")
+    )
     behind = Cairn(empty).run("doctor")
     assert behind.exit_code == 1
     assert re.search(r"schema +wrong +The database has no schema yet.*cairn migrate", behind.output)
