@@ -191,7 +191,8 @@ async def _part(name: str, part: Part | None) -> Finding:
     try:
         return Finding(name, "ok", f"{await part.check(LOOK_SECONDS)} answers.")
     except Unavailable as refusal:
-        return Finding(name, "wrong", f"{refusal.detail} Start it, or correct CAIRN_{name.upper()}__URL.")
+        advice = f" Start it, or correct CAIRN_{name.upper()}__URL." if "not answer" in refusal.detail else ""
+        return Finding(name, "wrong", refusal.detail + advice)
     finally:
         await part.close()
 
