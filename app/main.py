@@ -62,6 +62,7 @@ from app.http.problem_pages import routes as problem_routes
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
 from app.jobs.routes import routes as job_routes
+from app.leases import watching as leases
 from app.leases.routes import routes as lease_routes
 from app.logs import configure_logs
 from app.maintenance.routes import routes as maintenance_routes
@@ -142,6 +143,7 @@ WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collectio
     conversations.KIND: conversations.moved,
     events.KIND: events.moved,
     submissions.KIND: submissions.moved,
+    leases.KIND: leases.moved,
 }
 # How what was given up is tried again, by the source of its dead letter.
 REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}

@@ -29,15 +29,21 @@ class Leases(Resource[M]):
     """Names that one holder has at a time. Give `using(lease=(name, fencing_token))` to what writes under one."""
 
     @endpoint
-    def acquire(self, name: str, holder: str, *, lease_seconds: int | None = None) -> Call[Lease]:
+    def acquire(
+        self, name: str, holder: str, *, lease_seconds: int | None = None, wait_seconds: int = 0
+    ) -> Call[Lease]:
         """Take a lease, for 30 seconds unless told otherwise, or raise `ConflictError` with code `lease_held`.
 
-        A holder that asks again while it holds keeps its token, so this may be repeated.
+        While another holds it this waits up to `wait_seconds` (60 at most). A holder that asks again while it holds
+        keeps its token, so this may be repeated.
         """
         body: dict[str, Any] = {"holder": holder}
         if lease_seconds is not None:
             body["lease_seconds"] = lease_seconds
-        return Call("POST", path("leases", name, "acquire"), one(Lease), body=dump(body), repeatable=True)
+        if wait_seconds:
+            body["wait_seconds"] = wait_seconds
+        target = path("leases", name, "acquire")
+        return Call("POST", target, one(Lease), body=dump(body), repeatable=True, wait_seconds=wait_seconds)
 
     @endpoint
     def renew(self, name: str, holder: str, fencing_token: int) -> Call[Lease]:

@@ -73,3 +73,10 @@ FROM (
       THEN GREATEST(l.expires_at, CAST(:live_until AS timestamptz)) ELSE l.expires_at END AS expires_at
   FROM leases AS l WHERE l.tenant_id = :tenant_id AND l.name = :name
 ) AS l
+
+-- name: free
+-- Those that may be free now. One that Redis carries is tried in vain, once a second.
+SELECT w.tenant_id, w.name
+FROM unnest(CAST(:tenant_ids AS text[]), CAST(:names AS text[])) AS w (tenant_id, name)
+LEFT JOIN leases AS l ON l.tenant_id = w.tenant_id AND l.name = w.name
+WHERE l.holder IS NULL OR l.expires_at <= statement_timestamp()

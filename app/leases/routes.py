@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.db.database import Answer
+from app.errors import invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.live import LiveReadersFull
 from app.http.paging import page
 from app.leases import store
 from app.leases.errors import LeaseHeld, LeaseLost, LeaseNotFound
 from app.leases.liveness import Liveness
 from app.leases.schemas import Acquisition, Holding, Lease, LeaseList, LeasePage
+from app.leases.watching import key_of
 
 routes = Routes("leases")
 
@@ -21,16 +24,38 @@ def liveness_of(call: Call) -> Liveness:
     return Liveness(call.ground.cache)
 
 
-@routes.post("/v1/leases/{name}/acquire", scope="leases:write", response_model=Lease, errors=(LeaseHeld,))
+@routes.post(
+    "/v1/leases/{name}/acquire", scope="leases:write", response_model=Lease, errors=(LeaseHeld, LiveReadersFull)
+)
 async def acquire_lease(call: Call, name: str, body: Acquisition) -> Answer:
     """Take the lease, if nobody holds it: the answer's `fencing_token` is greater than every one before.
 
     Renew it well within `lease_seconds`, and send `Lease: <name>;<fencing_token>` with every write that it protects.
     Who holds it already is answered the same token and holds it for `lease_seconds` from now on, so an acquisition
     whose answer was lost may be repeated; a process that starts anew is another holder, and needs another name. Where
-    somebody else holds it the answer is 409 `lease_held` with `holder`, `fencing_token` and `expires_at`.
+    somebody else holds it the answer is 409 `lease_held` with `holder`, `fencing_token` and `expires_at`, after up to
+    `wait_seconds` in which it is tried again as soon as it is released or lapses.
     """
-    return await store.acquire(call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.lease_seconds)
+    if body.wait_seconds and call.batched:
+        raise invalid("/wait_seconds", "must be 0 inside a batch")
+    refused: list[LeaseHeld] = []
+
+    async def take(last: bool) -> Answer | None:
+        try:
+            return await store.acquire(
+                call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.lease_seconds
+            )
+        except LeaseHeld as refusal:
+            if last:
+                raise
+            refused[:] = [refusal]
+            return None
+
+    taken = await call.ground.live.first(call, key_of(call.tenant_id, name), body.wait_seconds, take)
+    if taken is None:
+        # The client has gone, or the process ends: what was found last stands.
+        raise refused[0]
+    return taken
 
 
 @routes.post("/v1/leases/{name}/renew", scope="leases:write", response_model=Lease, errors=(LeaseNotFound, LeaseLost))
@@ -51,7 +76,10 @@ async def release_lease(call: Call, name: str, body: Holding) -> Answer:
 
     What is being written under the token is committed first; what comes after is refused.
     """
-    return await store.release(call.writer, liveness_of(call), call.tenant_id, name, body.holder, body.fencing_token)
+    liveness = liveness_of(call)
+    answer = await store.release(call.writer, liveness, call.tenant_id, name, body.holder, body.fencing_token)
+    call.moved.append(key_of(call.tenant_id, name))
+    return answer
 
 
 @routes.get("/v1/leases/{name}", scope="leases:read", response_model=Lease, errors=(LeaseNotFound,))

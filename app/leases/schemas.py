@@ -11,6 +11,7 @@ from app.http.fields import INTEGER_MAX, Body, Name
 from app.http.paging import ListQuery, PageOf
 
 LEASE_SECONDS_MAX = 3600
+WAIT_SECONDS_MAX = 60
 
 
 class Acquisition(Body):
@@ -21,6 +22,9 @@ class Acquisition(Body):
         examples=["indexer-7f3c"],
     )
     lease_seconds: Annotated[int, Field(ge=1, le=LEASE_SECONDS_MAX)] = 30
+    wait_seconds: int = Field(
+        0, ge=0, le=WAIT_SECONDS_MAX, description="How long to wait for a lease that another holds; not in a batch."
+    )
 
 
 class Holding(Body):

@@ -91,6 +91,7 @@ def _fit(label: str, body: dict[str, Any]) -> None:
     elif "/v1/leases/" in label:
         # One holder asks, under the token that it has.
         body.update(holder="9c41-owner-only", **({"fencing_token": 1} if "fencing_token" in body else {}))
+        body.pop("wait_seconds", None)
     elif label.endswith(("/end", "/complete")):
         # The end must not lie before the start, which the service's clock gave.
         body.pop("ended_at", None)
