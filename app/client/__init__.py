@@ -27,6 +27,7 @@ from app.client.errors import (
 from app.client.exact import Json
 from app.client.held import HeldSubmission, Requeue
 from app.client.retry import Retry
+from app.client.signatures import InvalidSignatureError, verify
 
 __all__ = [
     "AsyncBatch",
@@ -41,6 +42,7 @@ __all__ = [
     "ForbiddenError",
     "HeldSubmission",
     "InvalidInputError",
+    "InvalidSignatureError",
     "Json",
     "NodeVersionMissingError",
     "NotFoundError",
@@ -58,4 +60,5 @@ __all__ = [
     "UnreadableAnswerError",
     "VersionNotFoundError",
     "WorkflowNotFoundError",
+    "verify",
 ]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 
 import pytest
 import uvicorn
@@ -17,7 +24,8 @@ from app.client import Cairn
 from app.main import create_app
 from tests.conftest import ADMIN_KEY, settings_for
 
-START_SECONDS = 30
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS, DEV_SECONDS = 30, 90
 
 
 @dataclass(frozen=True)
@@ -63,3 +71,25 @@ def served(served_url: str) -> Served:
 def cairn(served: Served) -> Iterator[Cairn]:
     with Cairn(served.url, key=served.key) as client:
         yield client
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[str]:
+    """`cairn dev` with its data in `var`, on a free port; gives what it printed when it was ready."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "app.cli", "dev", "--port", "0", "--folder", str(tmp_path / "var")]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    lines: Queue[str] = Queue()
+    assert process.stdout is not None
+    Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True).start()
+    try:
+        printed = ""
+        while "Ctrl-C stops everything" not in printed:
+            try:
+                printed += lines.get(timeout=DEV_SECONDS)
+            except Empty:
+                pytest.fail(f"cairn dev was not ready in {DEV_SECONDS} s; it printed: {printed}")
+        yield printed
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0

@@ -5,18 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 90
 
 
 def story() -> str:
@@ -33,28 +26,6 @@ def documents(text: str) -> list[dict[str, object]]:
         found.append(document)
         position += len(text[position:]) - len(text[position:].lstrip())
     return found
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[str]:
-    """`cairn dev` with its data in `var`, on a free port; gives what it printed when it was ready."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "app.cli", "dev", "--port", "0", "--folder", str(tmp_path / "var")]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
-    lines: Queue[str] = Queue()
-    assert process.stdout is not None
-    Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True).start()
-    try:
-        printed = ""
-        while "Ctrl-C stops everything" not in printed:
-            try:
-                printed += lines.get(timeout=START_SECONDS)
-            except Empty:
-                pytest.fail(f"cairn dev was not ready in {START_SECONDS} s; it printed: {printed}")
-        yield printed
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
 
 
 def test_the_story_works_as_pasted_twice(started: str, tmp_path: Path) -> None:
