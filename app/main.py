@@ -185,11 +185,10 @@ def timetable(
 
 @asynccontextmanager
 async def background(
-    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints, streams: Streams
+    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints, delivering: Delivering
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
     jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
-    delivering = Delivering(settings.webhooks, streams, metrics)
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping)
@@ -219,9 +218,11 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         hints, streams = hints_of(settings, metrics), streams_of(settings, metrics)
         stack.push_async_callback(hints.close)
         stack.push_async_callback(streams.close)
+        delivering = Delivering(settings.webhooks, streams, metrics)
+        hints.listen(delivering.heard)
         await asyncio.gather(hints.open(), streams.open())
         keys = Keys(database, settings.auth)
-        await stack.enter_async_context(background(settings, database, metrics, keys, hints, streams))
+        await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering))
         on_ready()
         await until.wait()
 
@@ -397,7 +398,8 @@ def create_app(settings: Settings | None = None) -> Service:
             stack.push_async_callback(cache.close)
             await cache.open()
             stack.push_async_callback(watcher.close)
-            hints.listen(each(watcher.heard, keys.heard))
+            delivering = Delivering(chosen.webhooks, streams, metrics)
+            hints.listen(each(watcher.heard, keys.heard, delivering.heard))
             stack.push_async_callback(hints.close)
             stack.push_async_callback(streams.close)
             await asyncio.gather(hints.open(), streams.open())
@@ -416,7 +418,7 @@ def create_app(settings: Settings | None = None) -> Service:
             if chosen.auth.mode == "off":
                 await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
             if chosen.background.enabled:
-                await stack.enter_async_context(background(chosen, database, metrics, keys, hints, streams))
+                await stack.enter_async_context(background(chosen, database, metrics, keys, hints, delivering))
             if settings is None:
                 spare_the_collector()
             yield

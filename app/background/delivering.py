@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from app.background.runner import Entry
 from app.bus.bell import Bell
+from app.bus.hints import Key
 from app.bus.work import Streams
 from app.db.database import Database
 from app.events.store import Subject
 from app.http.metrics import Metrics
 from app.settings import WebhookSettings
 from app.webhooks.announcing import announce
+from app.webhooks.delivery_store import DELIVERIES_KIND
 from app.webhooks.fanout import fan_out
 from app.webhooks.pipeline import SQL
 from app.webhooks.relay import Relay, lapse
@@ -48,6 +50,11 @@ class Delivering:
     def worker(self, database: Database, subjects: Sequence[Subject]) -> Worker:
         """Sends what is handed out; to be started and stopped."""
         return Worker(self._settings, database, self._streams, subjects, self._metrics, self.settled)
+
+    def heard(self, key: Key | None) -> None:
+        """A client had deliveries sent anew, here or in another process."""
+        if key is None or key.kind == DELIVERIES_KIND:
+            self.due.ring()
 
     def settled(self, settled: Settled) -> None:
         """Attempts were settled: there is room for others, and letters may be there to tell of."""

@@ -36,6 +36,7 @@ async def send_webhook_test(call: Call, webhook_id: str, body: Test) -> Answer:
 
     What came of it is in the delivery. A webhook that is disabled is sent nothing: enable it first.
     """
+    call.moved.append(delivery_store.key_of(call.tenant_id))
     return await delivery_store.test(call.writer, call.tenant_id, webhook_id, body.data)
 
 
@@ -82,4 +83,5 @@ async def redeliver(call: Call, delivery_id: str) -> Answer:
 
     Where it was given up, its dead letter goes. Nothing is sent twice at once: one that is under way is 409.
     """
+    call.moved.append(delivery_store.key_of(call.tenant_id))
     return await delivery_store.redeliver(call.writer, call.tenant_id, delivery_id)

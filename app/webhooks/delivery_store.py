@@ -22,6 +22,8 @@ from app.webhooks.errors import (
 )
 from app.webhooks.store import get as get_webhook
 
+# The kind of the hint that deliveries of a tenant are due.
+DELIVERIES_KIND = "deliveries"
 ATTEMPTS_SHOWN_MAX = 100
 _ATTEMPT = Shape("number", instant("started_at"), "duration_ms", "status_code", "error", "response")
 # The latest ones, in their order.
@@ -105,6 +107,11 @@ async def get(reader: Reader, tenant_id: str, delivery_id: str, include: frozens
     return Answer(200, row["body"])
 
 
+def key_of(tenant_id: str) -> Key:
+    """What wakes those who hand deliveries out."""
+    return Key(DELIVERIES_KIND, tenant_id, "")
+
+
 async def redeliver(writer: Writer, tenant_id: str, delivery_id: str) -> Answer:
     """Send a delivery that has ended again, in a new round of attempts; its dead letter goes.
 
@@ -128,7 +135,7 @@ async def replay(
     rows = await writer.rows(_SQL["standing"], tenant_id=tenant_id, ids=left) if left else []
     refused = {row["id"]: _refusal(row) for row in rows}
     gone = DeliveryGone("The delivery is no longer kept.")
-    return {name: (name, ()) if name in moved else refused.get(name, gone) for name in delivery_ids}
+    return {name: (name, (key_of(tenant_id),)) if name in moved else refused.get(name, gone) for name in delivery_ids}
 
 
 def _refusal(standing: Any) -> AppError:

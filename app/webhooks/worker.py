@@ -20,12 +20,14 @@ from app.http.metrics import Metrics
 from app.settings import WebhookSettings
 from app.webhooks.pipeline import SQL
 from app.webhooks.policy import Dead, Decision, Delivered, decide, pauses
-from app.webhooks.relay import HandOut
+from app.webhooks.relay import HandOut, hand_back
 from app.webhooks.sealing import Seal
 from app.webhooks.sender import Message, Outcome, Sender
 from app.webhooks.settling import MARGIN_SECONDS, Interrupted, Result, Settled, Settler
 
 TAKEN_MAX = 100
+# Bodies that are under way at once: beyond so many bytes nothing more is taken, and of large ones only a few at once.
+BODIES_BYTES_MAX, BODIES_BYTES_AT_ONCE = 268_435_456, 33_554_432
 # How long one call waits for work; longer would change nothing.
 TAKE_SECONDS = 5.0
 # Between two tries while the queue or PostgreSQL is away.
@@ -33,6 +35,8 @@ PAUSE_SECONDS = 0.5
 # How long attempts may go on once the process stops, and how long the writing down of the rest may take then.
 GRACE_SECONDS, LAST_SECONDS = 0.4, 1.0
 OPENED_MAX = 4096
+# How many hundreds of messages are given back then; more of them lapse.
+GIVEN_BACK_MAX = 20
 log = structlog.get_logger("cairn.webhooks")
 
 
@@ -58,7 +62,7 @@ class Worker:
         self._sender = Sender(settings)
         self._settler = Settler(database, settings, self._settled)
         self._attempts: set[asyncio.Task[None]] = set()
-        self._open = 0
+        self._open, self._open_bytes, self._largest_bytes = 0, 0, 1
         self._room = asyncio.Event()
         self._room.set()
         self._task: asyncio.Task[None] | None = None
@@ -76,6 +80,12 @@ class Worker:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._beginning is not None:
             await asyncio.wait([self._beginning], timeout=LAST_SECONDS)
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._give_back()
+        except (AppError, TimeoutError) as error:
+            # Those hand-outs lapse, and are made again.
+            log.warning("ended without giving hand-outs back", error=str(error) or type(error).__name__)
         if self._attempts:
             _, late = await asyncio.wait(self._attempts, timeout=GRACE_SECONDS)
             for task in late:
@@ -89,12 +99,24 @@ class Worker:
             log.warning("ended without writing down what came of attempts", error=str(error) or type(error).__name__)
         await self._sender.close()
 
+    async def _give_back(self) -> None:
+        """Let wait again what this process holds and would have taken next."""
+        for _ in range(GIVEN_BACK_MAX):
+            taken = await self._streams.take(Stream.QUEUED, TAKEN_MAX, 0)
+            if not taken:
+                return
+            await hand_back(self._database, [each for each in map(_handed, taken) if each is not None])
+            for each in taken:
+                await each.done()
+
     async def _run(self) -> None:
         failing = False
         while True:
             await self._room.wait()
             try:
-                limit = min(TAKEN_MAX, self._settings.in_flight_max - self._open)
+                # As large as the last ones were, the next may be.
+                at_once = max(1, BODIES_BYTES_AT_ONCE // self._largest_bytes)
+                limit = min(TAKEN_MAX, at_once, self._settings.in_flight_max - self._open)
                 taken = await self._streams.take(Stream.QUEUED, limit, TAKE_SECONDS)
                 if taken:
                     # A claim is not cut off: what it claimed would lapse.
@@ -128,12 +150,14 @@ class Worker:
             for row in wanted:
                 self._end(row, Outcome(None, "The service could not read what is to be sent.", None, 0, None))
             raise
+        sizes = [len(body or b"") for body in bodies]
+        self._largest_bytes = max(sizes, default=1) or 1
+        self._open_bytes += sum(sizes)
         for row, body in zip(wanted, bodies, strict=True):
             task = asyncio.create_task(self._attempt(row, body), name="attempt")
             self._attempts.add(task)
             task.add_done_callback(self._attempts.discard)
-        if self._open >= self._settings.in_flight_max:
-            self._room.clear()
+        self._see_room()
         for each in taken:
             await each.done()
 
@@ -178,6 +202,8 @@ class Worker:
         except asyncio.CancelledError:
             duration_ms = int((time.monotonic() - began) * 1000)
             self._end(row, Outcome(None, "The process stopped during the attempt.", None, duration_ms, None))
+        finally:
+            self._open_bytes -= len(body or b"")
 
     def _end(self, row: Any, outcome: Outcome, decision: Decision | None = None) -> None:
         """Pass on how an attempt went; without a decision it was broken off by this process."""
@@ -198,9 +224,14 @@ class Worker:
 
     def _settled(self, results: int, settled: Settled) -> None:
         self._open -= results
-        if self._open < self._settings.in_flight_max:
-            self._room.set()
+        self._see_room()
         self._moved(settled)
+
+    def _see_room(self) -> None:
+        if self._open < self._settings.in_flight_max and self._open_bytes < BODIES_BYTES_MAX:
+            self._room.set()
+        else:
+            self._room.clear()
 
 
 class Secrets:

@@ -149,8 +149,9 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
 async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) -> None:
     database, metrics = fresh.ground.database, Metrics()
     settings = settings_for("postgresql://unused")
-    keys, streams = Keys(database, settings.auth), EmbeddedStreams(1)
-    async with background(settings, database, metrics, keys, EmbeddedHints(), streams):
+    keys = Keys(database, settings.auth)
+    delivering = Delivering(settings.webhooks, EmbeddedStreams(1), metrics)
+    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(

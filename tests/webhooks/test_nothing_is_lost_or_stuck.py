@@ -29,7 +29,7 @@ from app.main import SUBJECTS
 from app.settings import DatabaseSettings, NatsSettings, WebhookSettings
 from app.webhooks.fanout import fan_out
 from tests.api_process import ApiProcess, serving
-from tests.conftest import ADMIN_KEY
+from tests.conftest import ADMIN_KEY, Make
 from tests.waiting import eventually
 from tests.webhooks.pipeline import ALLOWED, deliveries, delivering, sequenced, subscribe, tenant_of
 from tests.webhooks.receiving import Received, receiving
@@ -313,3 +313,24 @@ async def test_a_message_that_is_none_of_ours_is_passed_over(clone: Clone) -> No
             await eventually(empty, "an empty queue")
         finally:
             await asyncio.gather(runner.stop(), worker.stop())
+
+
+@pytest.mark.parametrize("size", [900_000, 1_048_576, 5_000_000])
+async def test_an_event_larger_than_a_message_is_delivered(clone: Clone, servers: Servers, size: int) -> None:
+    """B29: what travels on the bus refers to what is sent."""
+    async with receiving() as receiver, delivering(clone, nats=bus_of(servers), schedule="0.01") as (_, client):
+        await client.post(
+            "/v1/webhooks",
+            json={"url": receiver.url, "event_types": ["invocation.ended"], "include": ["output"]},
+        )
+        invocation = await Make(client).invocation()
+        ended = await client.post(
+            f"/v1/invocations/{invocation['id']}/end", json={"status": "completed", "output": "x" * size}
+        )
+        assert ended.status_code == 200
+        await receiver.until(lambda: len(receiver.received) == 1)
+        assert len(receiver.received[0].says["data"]["output"]) == size
+        # Others are served as before.
+        tested = await client.post(f"/v1/webhooks/{(await client.get('/v1/webhooks')).json()['items'][0]['id']}/test")
+        assert tested.status_code == 202
+        await receiver.until(lambda: len(receiver.received) == 2)
