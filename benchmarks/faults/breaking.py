@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from benchmarks.faults.stage import Part, Stage
+from benchmarks.faults.parts import Part, paused
+from benchmarks.faults.stage import Stage
 
 QUIET_SECONDS = (1.0, 4.0)
 AWAY_SECONDS = (0.5, 4.0)
@@ -55,8 +54,5 @@ class Breaking:
         part.start()
 
     def _pause(self, part: Part) -> None:
-        os.kill(part.pid, signal.SIGSTOP)
-        try:
+        with paused(part):
             time.sleep(self.chance.uniform(*AWAY_SECONDS))
-        finally:
-            os.kill(part.pid, signal.SIGCONT)

@@ -4,71 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from app.db.migrate import migrate
 from app.embedded import start_servers
-from app.embedded.binaries import find_nats, find_valkey
-from app.embedded.nats import await_nats, nats_url, start_nats
-from app.embedded.process import Launch, Process
-from app.embedded.valkey import await_valkey, redis_url, start_valkey
 from app.settings import DatabaseSettings
+from benchmarks.faults.parts import EmbeddedPart, Part, nats_part, valkey_part
 from benchmarks.process import HOST, Server, await_server, free_port
 
-PASSWORD = "faults"
 END_SECONDS = 30
-
-
-class Part(Protocol):
-    """A process that may be killed, paused, and started again at the same address."""
-
-    name: str
-
-    @property
-    def pid(self) -> int: ...
-
-    def start(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-class EmbeddedPart:
-    """A server of the embedded ones, on one port and in one folder for the whole run."""
-
-    def __init__(
-        self,
-        name: str,
-        launch: Launch,
-        begin: Callable[[Launch], Process],
-        await_ready: Callable[[Process, Launch], None],
-    ) -> None:
-        self.name, self._launch, self._begin, self._await_ready = name, launch, begin, await_ready
-        self._process: Process | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        assert self._process is not None
-        return self._process.pid
-
-    def start(self) -> None:
-        """Start it, and return when it answers."""
-        self._process = self._begin(self._launch)
-        self._await_ready(self._process, self._launch)
-
-    def kill(self) -> None:
-        """Kill it, and return when it is gone."""
-        if self._process is not None:
-            if self._process.is_running():
-                os.kill(self._process.pid, signal.SIGKILL)
-            self._process.stop()
 
 
 class ApiPart:
@@ -123,16 +71,11 @@ def standing(folder: Path, settings: Mapping[str, str]) -> Iterator[Stage]:
     with start_servers(folder, ephemeral=True, nats=False, redis=False, fast=False) as servers:
         migrate(DatabaseSettings(url=servers.postgres_url), report=lambda _line: None)
 
-        def launch() -> Launch:
-            return Launch(servers.folder, PASSWORD, True, free_port(), False, lambda _line: None, threading.Event())
-
-        at_nats, at_valkey = launch(), launch()
-        nats = EmbeddedPart("nats-server", at_nats, lambda at: start_nats(find_nats(), at), await_nats)
-        valkey = EmbeddedPart("Valkey", at_valkey, lambda at: start_valkey(find_valkey(), at), await_valkey)
+        nats, valkey = nats_part(servers.folder), valkey_part(servers.folder)
         environment = {
             "CAIRN_DATABASE__URL": servers.postgres_url,
-            "CAIRN_NATS__URL": nats_url(at_nats),
-            "CAIRN_REDIS__URL": redis_url(at_valkey),
+            "CAIRN_NATS__URL": nats.url,
+            "CAIRN_REDIS__URL": valkey.url,
             **settings,
         }
         steady, shaky = (
@@ -143,7 +86,7 @@ def standing(folder: Path, settings: Mapping[str, str]) -> Iterator[Stage]:
         try:
             for part in parts:
                 part.start()
-            yield Stage(servers.postgres_url, redis_url(at_valkey), steady, shaky, nats, valkey, servers.folder)
+            yield Stage(servers.postgres_url, valkey.url, steady, shaky, nats, valkey, servers.folder)
         finally:
             for part in reversed(parts):
                 part.kill()
