@@ -124,12 +124,16 @@ class Call(Request):
 
     @cached_property
     def lease_fence(self) -> LeaseFence | None:
-        """The lease and its token, named in `Lease`. Raises `InvalidInput` for a malformed one."""
+        """The lease and its token, named in `Lease`. Raises `InvalidInput` for a malformed one, and `TenantRequired`
+        for an operator who named no tenant: the leases of none are the service's own.
+        """
         parts = self._fence_parts("lease")
         if parts is None:
             return None
         if len(parts) != 2 or not parts[0] or not _TOKEN(parts[1]) or int(parts[1]) > INTEGER_MAX:
             raise invalid("Lease", "must be <name>;<fencing_token>, the name percent-encoded")
+        if self.caller.tenant_id is None:
+            raise TenantRequired("A lease is its tenant's; name the tenant in the header X-Tenant-Id.")
         return LeaseFence(parts[0], int(parts[1]))
 
     def _fence_parts(self, name: str) -> list[str] | None:

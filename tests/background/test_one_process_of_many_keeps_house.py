@@ -95,6 +95,8 @@ async def test_the_service_s_leases_are_nobody_s_over_the_api(fresh: Service) ->
             assert (await caller.get("/v1/leases/housekeeping")).json()["code"] == refused
         assert (await client.get("/v1/leases")).json()["items"] == []
         assert (await operator.get("/v1/leases")).json()["code"] == "tenant_required"
+        fenced = await operator.put("/v1/tenants/t", json={}, headers={"lease": "housekeeping;1"})
+        assert fenced.json()["code"] == "tenant_required"
         listed = await operator.get("/v1/leases", headers={"x-tenant-id": ""})
         assert listed.status_code >= 400, listed.text
 

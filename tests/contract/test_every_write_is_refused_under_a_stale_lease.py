@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from app.main import endpoints
+from app.settings import WebhookSettings
 from tests.contract.script import SCRIPT, Line
 from tests.contract.test_no_tenant_sees_another import World, world
 from tests.digests import digests
 
-ROUTES = endpoints()
+ROUTES = endpoints(WebhookSettings())
 STALE = {"lease": "lost;7"}
 
 
@@ -40,6 +41,7 @@ async def test_nothing_is_written(walked: World, line: Line) -> None:
     stood = await walked.digest()
     async with walked.operator() as operator:
         client = operator if line.sees == "operator" else walked.owner
+        operator.headers["x-tenant-id"] = walked.tenant_id
         client.headers.update(STALE)
         try:
             answer = await with_a_write(line).call(client, walked.ids)
