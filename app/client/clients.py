@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from types import TracebackType
@@ -16,7 +15,6 @@ import httpx
 from app.client.batch import Recorder
 from app.client.errors import CairnError
 from app.client.held import HeldSubmission
-from app.client.operations import Event, EventFilter
 from app.client.retry import Retry
 from app.client.surface import AsyncSurface, Surface, SyncSurface
 from app.client.transport import AsyncTransport, FencedTransport, Manner, SyncTransport
@@ -67,23 +65,6 @@ class Cairn(SyncSurface):
     def batch(self) -> Batch:
         """Operations to gather and then `send` in one transaction."""
         return Batch(self._mode)
-
-    def follow_events(
-        self, *, poll_seconds: float = 1.0, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]
-    ) -> Iterator[Event]:
-        """Events as they come, without end; or until none came for `quiet_max_seconds`."""
-        listing = self.events.list(**filters)
-        quiet_since = time.monotonic()
-        while True:
-            for page in listing.pages():
-                yield from page.items
-                quiet_since = time.monotonic() if page.items else quiet_since
-                if page.next_cursor is not None:
-                    filters["after"] = page.next_cursor
-            if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
-                return
-            time.sleep(poll_seconds)
-            listing = self.events.list(**filters)
 
     def close(self) -> None:
         """Close the connections, those of clients derived by `using` too."""
@@ -169,24 +150,6 @@ class AsyncCairn(AsyncSurface):
     def batch(self) -> AsyncBatch:
         """Operations to gather and then `send` in one transaction."""
         return AsyncBatch(self._mode)
-
-    async def follow_events(
-        self, *, poll_seconds: float = 1.0, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]
-    ) -> AsyncIterator[Event]:
-        """Events as they come, without end; or until none came for `quiet_max_seconds`."""
-        listing = self.events.list(**filters)
-        quiet_since = time.monotonic()
-        while True:
-            async for page in listing.pages():
-                for event in page.items:
-                    yield event
-                quiet_since = time.monotonic() if page.items else quiet_since
-                if page.next_cursor is not None:
-                    filters["after"] = page.next_cursor
-            if quiet_max_seconds is not None and time.monotonic() - quiet_since >= quiet_max_seconds:
-                return
-            await asyncio.sleep(poll_seconds)
-            listing = self.events.list(**filters)
 
     async def aclose(self) -> None:
         """Close the connections, those of clients derived by `using` too."""

@@ -1,10 +1,11 @@
-"""Following a conversation: its batches as they come, over a stream of events or by asking again and again."""
+"""Following conversations, over a stream or by asking again and again; and events, by asking again and again."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Unpack
 
 import httpx
 
@@ -13,6 +14,7 @@ from app.client.conversation_models import ConversationBatch
 from app.client.conversations import LIVE_WAIT_SECONDS, Conversations
 from app.client.event_stream import EventReader
 from app.client.exact import decode_exactly, members
+from app.client.operations import Event, EventFilter, Events
 from app.client.reply import Reply
 from app.client.retry import Outcome
 from app.client.transport import AsyncTransport, SyncTransport, conclude
@@ -98,6 +100,76 @@ class AsyncConversations(Conversations[AsyncTransport]):
                 conclude(call, outcome)
                 return
             await asyncio.sleep(pause)
+
+
+class SyncEvents(Events[SyncTransport]):
+    """Events, with a way to follow them."""
+
+    def follow(self, *, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]) -> Iterator[Event]:
+        """Events as they come, each once and in order, without end; or until none came for `quiet_max_seconds`.
+
+        Each wait is one request, tried again as every call is. To go on later, keep what `page` and `wait` give as
+        `next_cursor`. Raises `CursorExpiredError` where events after the place are no longer kept.
+        """
+        if filters.get("after") == NOW:
+            # Once, before any wait that may have to be tried again: by then it would be another place.
+            filters["after"] = self.wait(0, after=NOW).next_cursor or NOW
+        quiet = _Quiet(quiet_max_seconds)
+        while True:
+            asked_at = time.monotonic()
+            page = self.wait(quiet.wait_seconds(), **filters)
+            yield from page.items
+            filters["after"] = page.next_cursor or ""
+            if quiet.is_over(came=bool(page.items)):
+                return
+            if not page.items:
+                time.sleep(_pause(asked_at))
+
+
+class AsyncEvents(Events[AsyncTransport]):
+    """Events, with a way to follow them."""
+
+    async def follow(
+        self, *, quiet_max_seconds: float | None = None, **filters: Unpack[EventFilter]
+    ) -> AsyncIterator[Event]:
+        """Events as they come, each once and in order, without end; or until none came for `quiet_max_seconds`.
+
+        Each wait is one request, tried again as every call is. To go on later, keep what `page` and `wait` give as
+        `next_cursor`. Raises `CursorExpiredError` where events after the place are no longer kept.
+        """
+        if filters.get("after") == NOW:
+            filters["after"] = (await self.wait(0, after=NOW)).next_cursor or NOW
+        quiet = _Quiet(quiet_max_seconds)
+        while True:
+            asked_at = time.monotonic()
+            page = await self.wait(quiet.wait_seconds(), **filters)
+            for event in page.items:
+                yield event
+            filters["after"] = page.next_cursor or ""
+            if quiet.is_over(came=bool(page.items)):
+                return
+            if not page.items:
+                await asyncio.sleep(_pause(asked_at))
+
+
+class _Quiet:
+    """How long nothing has come, and whether that is enough."""
+
+    def __init__(self, max_seconds: float | None) -> None:
+        self._max_seconds, self._since = max_seconds, time.monotonic()
+
+    def wait_seconds(self) -> float:
+        """How long the next wait may last."""
+        if self._max_seconds is None:
+            return LIVE_WAIT_SECONDS
+        left = self._since + self._max_seconds - time.monotonic()
+        return round(min(LIVE_WAIT_SECONDS, max(0.0, left)), 3)
+
+    def is_over(self, *, came: bool) -> bool:
+        """Whether nothing has come for so long, after a wait in which something came or not."""
+        if came:
+            self._since = time.monotonic()
+        return self._max_seconds is not None and not came and time.monotonic() - self._since >= self._max_seconds
 
 
 def _problem(data: bytes) -> Reply:

@@ -87,7 +87,7 @@ class JobFilter(Paging, total=False):
 
 
 class EventFilter(TypedDict, total=False):
-    """Which events to read."""
+    """Which events to read; `after="now"` starts behind the latest."""
 
     after: str
     type: Texts
@@ -182,6 +182,12 @@ class Events(Resource[M]):
     def list(self, **filters: Unpack[EventFilter]) -> Call[Page[Event]]:
         """Events after a cursor, up to now; a page's `next_cursor` is where to go on later."""
         return Call("GET", path("events"), page_of(Event), query(filters), cursor_name="after")
+
+    @endpoint
+    def wait(self, wait_seconds: float, **filters: Unpack[EventFilter]) -> Call[Page[Event]]:
+        """The events after a cursor as soon as there is one; after so many seconds, at most 60, a page without any."""
+        asked = query({**filters, "wait_seconds": wait_seconds})
+        return Call("GET", path("events"), page_of(Event), asked, wait_seconds=wait_seconds)
 
 
 class Service(Resource[M]):

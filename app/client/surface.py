@@ -11,7 +11,7 @@ from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.leases import Leases
-from app.client.live import AsyncConversations, SyncConversations
+from app.client.live import AsyncConversations, AsyncEvents, SyncConversations, SyncEvents
 from app.client.maintenance import Maintenance
 from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
@@ -69,11 +69,13 @@ class Surface(Generic[M]):
 class SyncSurface(Surface[SyncTransport]):
     """Every group of calls for ordinary code, with what streams."""
 
+    events: SyncEvents
     conversations: SyncConversations
     attachments: SyncAttachments
 
     def __init__(self, mode: SyncTransport) -> None:
         super().__init__(mode)
+        self.events = SyncEvents(mode)
         self.conversations = SyncConversations(mode)
         self.attachments = SyncAttachments(mode)
 
@@ -81,10 +83,12 @@ class SyncSurface(Surface[SyncTransport]):
 class AsyncSurface(Surface[AsyncTransport]):
     """Every group of calls for the event loop, with what streams."""
 
+    events: AsyncEvents
     conversations: AsyncConversations
     attachments: AsyncAttachments
 
     def __init__(self, mode: AsyncTransport) -> None:
         super().__init__(mode)
+        self.events = AsyncEvents(mode)
         self.conversations = AsyncConversations(mode)
         self.attachments = AsyncAttachments(mode)

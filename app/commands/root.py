@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import demo, importing, keys, runs, versions, webhooks
+from app.commands import demo, events, importing, keys, runs, versions, webhooks
 from app.commands.dev import dev
 from app.commands.doctor import doctor
 from app.commands.documents import openapi, settings
@@ -55,6 +55,7 @@ app.command(epilog="Example: cairn settings > .env.example")(settings)
 app.add_typer(importing.app, name="import")
 app.add_typer(demo.app, name="demo")
 app.command(epilog="Example: cairn show inv_7 --chars 200")(show)
+app.add_typer(events.app, name="events")
 app.add_typer(runs.app, name="runs")
 app.add_typer(versions.app, name="versions")
 

@@ -79,11 +79,11 @@ def feed_of_three(asked: Asked) -> tuple[int, dict[str, str], bytes]:
 async def test_events_are_followed_from_a_cursor_without_a_gap(server: ScriptedServer) -> None:
     server.otherwise = feed_of_three
     with Cairn(server.url) as cairn:
-        followed = cairn.follow_events(poll_seconds=0.001, quiet_max_seconds=0.0)
+        followed = cairn.events.follow(quiet_max_seconds=0.0)
         assert [(event.id, dict(event.data)) for event in followed] == [(f"e{n}", {"n": n}) for n in range(3)]
         assert [event.id for event in cairn.events.list(after="1")] == ["e1", "e2"]
     async with AsyncCairn(server.url) as cairn:
-        found = [event.id async for event in cairn.follow_events(poll_seconds=0.001, quiet_max_seconds=0.0, after="2")]
+        found = [event.id async for event in cairn.events.follow(quiet_max_seconds=0.0, after="2")]
     assert found == ["e2"]
 
 

@@ -60,7 +60,7 @@ def events_until(cairn: Cairn, marker: str) -> list[bytes]:
     """Every event up to that of a version made now, which the feed cannot tell before what was committed earlier."""
     cairn.versions.create("marker", id=marker, dsl=None, workflow={})
     told = []
-    for event in cairn.follow_events(poll_seconds=0.02, quiet_max_seconds=30):
+    for event in cairn.events.follow(quiet_max_seconds=30):
         told.append(event.json_bytes)
         if event.subject_id == marker:
             return told

@@ -220,7 +220,7 @@ async def test_events_tell_what_happened_in_order(served: Served, cairn: Cairn) 
     invocation_id = cairn.invocations.create(version_id=version(cairn), input=HOSTILE).id
     cairn.invocations.end(invocation_id, status="completed")
     events: list[Event] = []
-    for event in cairn.follow_events(poll_seconds=0.02, quiet_max_seconds=30, include=["dsl", "input"]):
+    for event in cairn.events.follow(quiet_max_seconds=30, include=["dsl", "input"]):
         events.append(event)
         if event.type == "invocation.ended":
             break
@@ -233,7 +233,7 @@ async def test_events_tell_what_happened_in_order(served: Served, cairn: Cairn) 
     async with AsyncCairn(served.url, key=served.key) as other:
         await other.invocations.create(version_id=told["version.created"].subject_id)
         assert page.next_cursor is not None
-        later = other.follow_events(poll_seconds=0.02, quiet_max_seconds=30, after=page.next_cursor)
+        later = other.events.follow(quiet_max_seconds=30, after=page.next_cursor)
         assert (await anext(later)).type == "invocation.started"
 
 
@@ -244,7 +244,7 @@ def test_deleting_all_of_a_workflow_is_a_job(cairn: Cairn) -> None:
     job = cairn.workflows.delete("wf_1", cascade=True)
     assert job is not None
     assert job.kind == "workflow.delete"
-    for event in cairn.follow_events(poll_seconds=0.02, quiet_max_seconds=30):
+    for event in cairn.events.follow(quiet_max_seconds=30):
         if event.type == "workflow.deleted":
             break
     assert not cairn.versions.exists(version_id)
