@@ -117,7 +117,9 @@ class NatsSettings(Group):
     """The bus; everything works without it."""
 
     url: SecretStr | None = Field(
-        None, description="NATS with JetStream. Empty: nothing is told outside of the process."
+        None,
+        description="NATS with JetStream; servers of a cluster are separated by commas. Empty: nothing is told outside"
+        " of the process.",
     )
     subject_prefix: str = Field(
         "cairn",

@@ -22,9 +22,12 @@ async def _ignore(_error: Exception) -> None:
 
 
 async def connect(url: str, closed: Callable[[], Awaitable[None]], **more: Any) -> Any:
-    """A client that does not connect again by itself; `closed` is called once it is lost. Raises one of `FAILURES`."""
+    """A client that does not connect again by itself; `closed` is called once it is lost. Raises one of `FAILURES`.
+
+    The URL may be several, separated by commas: the servers of a cluster.
+    """
     return await nats.connect(
-        url,
+        [server.strip() for server in url.split(",")],
         connect_timeout=CONNECT_SECONDS,
         allow_reconnect=False,
         # Twice at most: the library would try a server that refuses for as long as it is let.
