@@ -36,7 +36,7 @@ WITH stored AS (
 )
 
 -- name: patch
--- Enabled anew, it takes up at the head, which is locked as above.
+-- Enabled anew, it takes up at the head, which is locked as above, and before the webhook itself: hence the count.
 WITH head AS MATERIALIZED (
   SELECT h.position FROM event_heads AS h WHERE h.tenant_id = :tenant_id AND CAST(:enabled AS boolean) FOR UPDATE
 ), changed AS (
@@ -55,7 +55,7 @@ WITH head AS MATERIALIZED (
     after_position = CASE WHEN :enabled AND NOT t.enabled THEN COALESCE((SELECT position FROM head), t.after_position)
       WHEN NOT :enabled AND t.enabled THEN {{reached}} ELSE t.after_position END,
     revision = t.revision + 1, updated_at = clock_timestamp()
-  WHERE t.tenant_id = :tenant_id AND t.id = :id AND {{matched}}
+  WHERE t.tenant_id = :tenant_id AND t.id = :id AND {{matched}} AND (SELECT count(*) FROM head) >= 0
   RETURNING t.*, old.enabled AS was_enabled, old.after_position AS was_after_position
 ), event AS (
   {{insert_event}}
@@ -72,7 +72,7 @@ WITH head AS MATERIALIZED (
   UPDATE webhooks AS t SET enabled = true, disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
     after_position = COALESCE((SELECT position FROM head), t.after_position), revision = t.revision + 1,
     updated_at = clock_timestamp()
-  WHERE t.tenant_id = :tenant_id AND t.id = :id AND NOT t.enabled AND {{matched}}
+  WHERE t.tenant_id = :tenant_id AND t.id = :id AND NOT t.enabled AND {{matched}} AND (SELECT count(*) FROM head) >= 0
   RETURNING t.*, old.enabled AS was_enabled, old.after_position AS was_after_position
 ), event AS (
   {{insert_event}}

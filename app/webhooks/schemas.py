@@ -11,6 +11,7 @@ from pydantic.config import JsonDict
 
 from app.http.fields import Body, Id, Instant, Text, Verbatim
 from app.http.paging import ListQuery, PageOf
+from app.webhooks.headers import HEADERS_MAX
 from app.webhooks.signing import key_of
 
 OVERLAP_SECONDS_MAX = 2_592_000
@@ -47,8 +48,9 @@ EventType = Annotated[
     Field(pattern=r"^[a-z][a-z0-9_]*\.([a-z][a-z0-9_]*|\*)$", max_length=129, examples=["invocation.ended"]),
     AfterValidator(_event_type),
 ]
-HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")]
-HeaderValue = Annotated[str, Field(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=2000)]
+# As `headers.py` has them, which also knows the names that are the service's own.
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")]
+HeaderValue = Annotated[str, Field(pattern=r"^([!-~]([ -~]*[!-~])?)?$", max_length=4096)]
 IncludedField = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", examples=["output"])]
 Secret = Annotated[str, Field(pattern=r"^whsec_[A-Za-z0-9+/]{32,86}={0,2}$", max_length=100), AfterValidator(_secret)]
 
@@ -73,7 +75,7 @@ class WebhookChange(Body):
     enabled: bool = Field(True, description="False: events from now on are not for it, and what waits is given up.")
     headers: dict[HeaderName, HeaderValue] = Field(
         default_factory=dict,
-        max_length=20,
+        max_length=HEADERS_MAX,
         description="Headers that are sent with every delivery, by name. They are write-only: reads show the"
         " names with null. Given anew they replace all.",
         examples=[{"X-Environment": "production"}],

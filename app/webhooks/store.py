@@ -17,12 +17,19 @@ from app.errors import changed
 from app.webhooks.errors import WebhookConflict, WebhookNotFound
 
 IfMatch = list[int] | None
-# The cursor of `GET /v1/events` that stands after a position.
-_CURSOR = "rtrim(translate(encode(convert_to('1.' || {0}, 'UTF8'), 'base64'), '+/', '-_'), '=')"
-_MISSED = f"CASE WHEN NOT {{t}}.enabled THEN {_CURSOR.format('{t}.after_position')} END"
+
+
+def _cursor(column: str) -> str:
+    """The SQL of what `cursor_of` of `events/reads.py` gives for a position of the row `{t}`."""
+    mark = "left(encode(sha256(convert_to({t}.tenant_id, 'UTF8')), 'hex'), 8)"
+    text = f"'1.' || {{t}}.{column} || '~' || {mark}"
+    return f"rtrim(translate(encode(convert_to({text}, 'UTF8'), 'base64'), '+/', '-_'), '=')"
+
+
+_MISSED = f"CASE WHEN NOT {{t}}.enabled THEN {_cursor('after_position')} END"
 _MISSED_OR_WAS = (
-    f"CASE WHEN NOT {{t}}.enabled THEN {_CURSOR.format('{t}.after_position')}"
-    f" WHEN NOT {{t}}.was_enabled THEN {_CURSOR.format('{t}.was_after_position')} END"
+    f"CASE WHEN NOT {{t}}.enabled THEN {_cursor('after_position')}"
+    f" WHEN NOT {{t}}.was_enabled THEN {_cursor('was_after_position')} END"
 )
 
 
@@ -125,8 +132,13 @@ async def enable(writer: Writer, tenant_id: str, webhook_id: str, if_match: IfMa
 
     Raises `WebhookNotFound`, `PreconditionFailed`.
     """
-    answer = await writer.answer(_SQL["enable"], tenant_id=tenant_id, id=webhook_id, if_match=if_match)
-    return answer or await _refused(writer, tenant_id, webhook_id)
+
+    async def why() -> None:
+        current = await get(writer, tenant_id, webhook_id)
+        if if_match is not None and current.etag not in if_match:
+            raise changed("webhook", current.etag)
+
+    return await decided(writer, _SQL["enable"], why, tenant_id=tenant_id, id=webhook_id, if_match=if_match)
 
 
 async def rotate(
