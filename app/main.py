@@ -59,6 +59,7 @@ from app.http.live import Live
 from app.http.metrics import Metrics
 from app.http.parts import Parts
 from app.http.problem_pages import routes as problem_routes
+from app.http.remembered import Remembered
 from app.http.service import Service
 from app.invocations.routes import routes as invocation_routes
 from app.jobs.routes import routes as job_routes
@@ -87,6 +88,7 @@ from app.tenants.routes import routes as tenant_routes
 from app.traces.routes import routes as trace_routes
 from app.tracing import tracer_for
 from app.turns import Turns
+from app.versions import store as versions
 from app.versions.node_routes import routes as node_version_routes
 from app.versions.routes import routes as version_routes
 from app.webhooks.addresses import Addresses
@@ -188,7 +190,7 @@ async def background(
     settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints, delivering: Delivering
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
-    jobs = JobRunner(KINDS, settings.background.job_lease_seconds)
+    jobs = JobRunner(KINDS, settings.background.job_lease_seconds, hints)
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping)
@@ -399,7 +401,8 @@ def create_app(settings: Settings | None = None) -> Service:
             await cache.open()
             stack.push_async_callback(watcher.close)
             delivering = Delivering(chosen.webhooks, streams, metrics)
-            hints.listen(each(watcher.heard, keys.heard, delivering.heard))
+            kept = Remembered(versions.KIND, chosen.http.version_seconds, metrics.cache_read)
+            hints.listen(each(watcher.heard, keys.heard, kept.heard, delivering.heard))
             stack.push_async_callback(hints.close)
             stack.push_async_callback(streams.close)
             await asyncio.gather(hints.open(), streams.open())
@@ -408,7 +411,7 @@ def create_app(settings: Settings | None = None) -> Service:
             stack.callback(drawing.close)
             stack.callback(comparing.close)
             service.ground = Ground(
-                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache
+                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept
             )
             service.authenticator, service.rate_limits = keys, RateLimits(cache)
             traced = tracer_for(chosen.tracing)

@@ -167,6 +167,12 @@ class HttpSettings(Group):
     page_limit_default: int = Field(50, ge=1, le=1000, description="Items of a page when the caller names no limit.")
     page_limit_max: int = Field(1000, ge=1, le=10_000, description="Most items of a page.")
     receive_seconds: float = Field(30, gt=0, le=600, description="Longest silence while a body arrives; then 408.")
+    version_seconds: float = Field(
+        5,
+        ge=0,
+        le=60,
+        description="How long a version is read from memory where its deletion is not heard; 0: never from memory.",
+    )
     grace_seconds: int = Field(20, ge=1, le=600, description="Time that running requests get at shutdown.")
     keep_alive_seconds: int = Field(75, ge=1, le=3600, description="Idle time of a kept connection.")
     live_look_seconds: float = Field(

@@ -10,6 +10,7 @@ from app.db.sql import load
 from app.errors import Conflict
 from app.evolution.generation_store import GENERATION
 from app.jobs.store import Claimed, Standing, Step
+from app.versions import store as versions
 
 # What one step may remove: rows below invocations; invocations, versions, or names of best versions.
 ROWS_MAX = 2000
@@ -106,7 +107,7 @@ async def _versions(transaction: Transaction, key: dict[str, str]) -> Step:
         table: await _removed(transaction, f"delete_{table}", **key, ids=ids)
         for table in ("node_memories", "node_versions", "version_io", "versions")
     }
-    return Step({"phase": "versions"}, counts["versions"], counts)
+    return Step({"phase": "versions"}, counts["versions"], counts, moved=(versions.key_of(key["tenant_id"]),))
 
 
 async def _workflow(transaction: Transaction, key: dict[str, str]) -> Step:

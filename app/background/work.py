@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import structlog
 
+from app.bus.hints import Hints
 from app.db.database import Database, Transaction
 from app.errors import AppError, PersistenceError, Unavailable
 from app.jobs import store
@@ -30,8 +31,8 @@ class JobLost(Exception):
 class JobRunner:
     """Takes jobs one at a time, a few seconds of each in turn, so that a long one does not hold up the others."""
 
-    def __init__(self, kinds: Mapping[str, Kind], lease_seconds: float) -> None:
-        self.kinds, self.lease_seconds = kinds, lease_seconds
+    def __init__(self, kinds: Mapping[str, Kind], lease_seconds: float, hints: Hints) -> None:
+        self.kinds, self.lease_seconds, self.hints = kinds, lease_seconds, hints
         self.runner_id = f"runner_{uuid4().hex}"
 
     async def run(self, database: Database, limit: int) -> int:
@@ -78,7 +79,8 @@ class JobRunner:
             step = await kind(transaction, job, standing)
             if not await store.advance(transaction, job, step, self.lease_seconds):
                 raise JobLost
-            return step.finished
+        self.hints.publish(*step.moved)
+        return step.finished
 
     async def _fail(self, database: Database, job: Claimed, refusal: AppError) -> None:
         error = {"code": refusal.code, "detail": refusal.detail, **refusal.facts}

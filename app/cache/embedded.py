@@ -60,6 +60,11 @@ class EmbeddedCache:
         """Keep it no more."""
         self._drop(key)
 
+    def forget(self, tenant_id: str | None) -> None:
+        """Keep nothing of a tenant any more; of none where that is None."""
+        for key in [key for key in self._kept if tenant_id in (None, key.tenant_id)]:
+            self._drop(key)
+
     async def run(
         self,
         script: Script,  # noqa: ARG002 - as every cache

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from app.http.metrics import Metrics
     from app.http.parts import Parts
     from app.http.received import Received
+    from app.http.remembered import Remembered
     from app.http.router import Router
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}").fullmatch
@@ -48,6 +49,7 @@ class Ground:
     hints: Hints
     live: Live
     cache: Cache
+    versions: Remembered
 
 
 class Call(Request):

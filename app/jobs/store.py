@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.bus.hints import Key
 from app.db.database import Answer, Reader, Writer
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
@@ -69,6 +71,8 @@ class Step:
     total: int | None = None
     report: dict[str, Any] | None = None
     finished: bool = False
+    # What is told to every process once the step is committed.
+    moved: Sequence[Key] = ()
 
 
 async def create(writer: Writer, tenant_id: str, kind: str, arguments: dict[str, Any]) -> Answer:

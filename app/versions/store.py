@@ -6,6 +6,7 @@ import asyncio
 from functools import lru_cache
 from typing import Any
 
+from app.bus.hints import Key
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.page import Listing, Sort
@@ -38,6 +39,8 @@ VERSION = Shape(
     "knowledge",
     instant("created_at"),
 )
+# What is told when versions of a tenant were deleted, and what those in memory are counted as.
+KIND = "version"
 IO = Shape("version_id", instant("updated_at"))
 
 VERSIONS = Listing(
@@ -63,6 +66,11 @@ VERSIONS = Listing(
 _SQL = load(__file__, version=VERSION.json("v"), workflow=WORKFLOW.json("w"), io=IO.json("t"))
 _TEXT = ("generation_id", "commit_message", "iteration_budget", "time_budget_seconds")
 _JSON = ("input_schema", "output_schema", "knowledge")
+
+
+def key_of(tenant_id: str) -> Key:
+    """What is told when versions of a tenant were deleted."""
+    return Key(KIND, tenant_id, "")
 
 
 async def create(

@@ -45,14 +45,14 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cascade, "PARENTS_MAX", 2)
 
 
-def runner() -> JobRunner:
-    return JobRunner(KINDS, 30)
+def runner(service: Service) -> JobRunner:
+    return JobRunner(KINDS, 30, service.ground.hints)
 
 
 @pytest.fixture(autouse=True)
 async def nothing_else_to_do(service: Service) -> None:
     """Jobs that other tests asked for and left are done first."""
-    await drain(runner().run, service.ground.database)
+    await drain(runner(service).run, service.ground.database)
 
 
 async def record(make: Make, workflow_id: str) -> None:
@@ -104,7 +104,7 @@ async def test_all_below_goes_and_nothing_beside(service: Service, client: httpx
     before = await rows_of(service, tenant)
     await record(make, "w")
     path = await ask(client, "w")
-    assert await drain(runner().run, service.ground.database) == 1
+    assert await drain(runner(service).run, service.ground.database) == 1
     done = await job(client, path)
     assert (done["state"], done["error"], done["progress"]) == ("completed", None, {"done": 11, "total": 11})
     assert done["counts"] == {
@@ -121,18 +121,18 @@ async def test_a_job_whose_runner_died_goes_on_where_it_stood(
 ) -> None:
     await record(make, "w")
     path, database = await ask(client, "w"), service.ground.database
-    dead = runner()
+    dead = runner(service)
     await dead.run(database, 5)
     halfway = await job(client, path)
     assert halfway["state"] == "running"
     # The runner dies in the middle of a step: it holds the lease, and what the step did is rolled back.
-    killed = JobRunner({"workflow.delete": dies_at_the_end_of_a_step}, 30)
+    killed = JobRunner({"workflow.delete": dies_at_the_end_of_a_step}, 30, service.ground.hints)
     with pytest.raises(Killed):
         await killed.run(database, 1)
     assert (await job(client, path))["counts"] == halfway["counts"]
-    assert await runner().run(database, 1000) == 0, "the lease still holds"
+    assert await runner(service).run(database, 1000) == 0, "the lease still holds"
     await database.rows(LAPSE, t=client.headers["x-test-tenant"])
-    await drain(runner().run, database)
+    await drain(runner(service).run, database)
     done = await job(client, path)
     assert (done["state"], done["counts"]["messages"], done["counts"]["invocations"]) == ("completed", 20, 5)
     assert done["progress"] == {"done": 11, "total": 11}
@@ -157,13 +157,13 @@ async def test_a_runner_that_lost_its_job_changes_nothing_more(
     async def taken_meanwhile(transaction: Transaction, claimed: Claimed, standing: Standing) -> Step:
         step = await delete_workflow(transaction, claimed, standing)
         await database.rows(LAPSE, t=tenant)
-        assert await JobRunner({}, 30).run(database, 0) == 1
+        assert await JobRunner({}, 30, service.ground.hints).run(database, 0) == 1
         return step
 
-    slow = JobRunner({"workflow.delete": taken_meanwhile}, 30)
+    slow = JobRunner({"workflow.delete": taken_meanwhile}, 30, service.ground.hints)
     assert await slow.run(database, 1) == 1
     assert await rows_of(service, tenant) == before
-    await drain(runner().run, database)
+    await drain(runner(service).run, database)
     assert (await job(client, path))["state"] == "failed"
 
 
@@ -176,7 +176,7 @@ async def test_descendants_in_other_workflows_refuse_it_before_anything_is_delet
     child = await make.version("other", operation="mutation", parent1_id=parent)
     before = await rows_of(service, client.headers["x-test-tenant"])
     path = await ask(client, "w")
-    await drain(runner().run, service.ground.database)
+    await drain(runner(service).run, service.ground.database)
     failed = await job(client, path)
     assert failed["state"] == "failed"
     assert failed["error"]["code"] == "workflow_in_use"
@@ -193,14 +193,14 @@ async def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_before_its_n
     assert (await client.post(f"{waiting}/cancel")).json()["state"] == "cancelled"
     running = await ask(client, "w")
     database = service.ground.database
-    await runner().run(database, 2)
+    await runner(service).run(database, 2)
     asked = (await client.post(f"{running}/cancel")).json()
     assert (asked["state"], asked["cancel_requested_at"] is not None) == ("running", True)
-    await drain(runner().run, database)
+    await drain(runner(service).run, database)
     assert (await job(client, running))["state"] == "cancelled"
     assert (await client.get("/v1/workflows/w")).status_code == 200
     finished = await ask(client, "w")
-    await drain(runner().run, database)
+    await drain(runner(service).run, database)
     late = await client.post(f"{finished}/cancel")
     assert (late.status_code, late.json()["code"], late.json()["current_state"]) == (409, "job_ended", "completed")
     absent = await client.post("/v1/jobs/absent/cancel")
@@ -214,9 +214,9 @@ async def test_a_job_that_kills_its_runners_fails_with_the_reason(
     path, database = await ask(client, "w"), service.ground.database
     for _ in range(ATTEMPTS_MAX):
         with pytest.raises(Killed):
-            await JobRunner({"workflow.delete": dies_at_the_end_of_a_step}, 30).run(database, 1)
+            await JobRunner({"workflow.delete": dies_at_the_end_of_a_step}, 30, service.ground.hints).run(database, 1)
         await database.rows(LAPSE, t=client.headers["x-test-tenant"])
-    await drain(runner().run, database)
+    await drain(runner(service).run, database)
     failed = await job(client, path)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "persistence_error")
 
@@ -226,7 +226,7 @@ async def test_several_runners_share_the_jobs(service: Service, client: httpx.As
         await make.workflow(id=f"w{n}")
         await make.version(f"w{n}")
     paths = [await ask(client, f"w{n}") for n in range(6)]
-    await asyncio.gather(*(drain(runner().run, service.ground.database) for _ in range(3)))
+    await asyncio.gather(*(drain(runner(service).run, service.ground.database) for _ in range(3)))
     assert {(await job(client, path))["state"] for path in paths} == {"completed"}
     listed = (await client.get("/v1/jobs", params={"state": "completed", "count": "exact"})).json()
     assert listed["total"] == 6
@@ -256,7 +256,9 @@ async def test_what_is_run_between_two_steps_goes_too(service: Service, client: 
         return await delete_workflow(transaction, job, standing)
 
     accepted = await client.delete("/v1/workflows/w?cascade=true")
-    await drain(JobRunner({"workflow.delete": run_meanwhile}, 30).run, service.ground.database, limit=100)
+    await drain(
+        JobRunner({"workflow.delete": run_meanwhile}, 30, service.ground.hints).run, service.ground.database, limit=100
+    )
     job = (await client.get(accepted.headers["location"])).json()
     assert (job["state"], job["error"]) == ("completed", None)
     assert not any((await rows_of(service, client.headers["x-test-tenant"])).values())
@@ -285,7 +287,7 @@ async def test_what_is_changed_while_it_is_deleted_goes_too(
     tenant = client.headers["x-test-tenant"]
     await connection.execute("UPDATE evaluations SET digest = digest WHERE tenant_id = $1", tenant)
     await connection.execute("UPDATE node_invocations SET summary = 'a' WHERE tenant_id = $1", tenant)
-    running_jobs = asyncio.create_task(drain(runner().run, service.ground.database))
+    running_jobs = asyncio.create_task(drain(runner(service).run, service.ground.database))
     await held_up(service)
     await transaction.commit()
     await connection.close()

@@ -138,7 +138,7 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     database, settings = fresh.ground.database, settings_for("postgresql://unused")
     metrics, streams = Metrics(), EmbeddedStreams(1)
     delivering = Delivering(settings.webhooks, streams, metrics)
-    keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30)
+    keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30, fresh.ground.hints)
     entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering, ServiceLease("housekeeping", 60))
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:

@@ -25,7 +25,7 @@ DATASET = "/v1/datasets/ds"
 @pytest.fixture(autouse=True)
 async def dataset(client: httpx.AsyncClient, make: Make, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dataset that is large, since little is deleted at once; jobs that other tests left are done first."""
-    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    await drain(JobRunner(KINDS, 30, service.ground.hints).run, service.ground.database)
     monkeypatch.setattr(store, "AT_ONCE_MAX", 4)
     monkeypatch.setattr(jobs, "ROWS_MAX", 3)
     await make.created("/v1/datasets", id="ds", name="Questions")
@@ -38,7 +38,7 @@ async def deleted(client: httpx.AsyncClient, service: Service) -> httpx.Response
     """The job that deletes it, carried out."""
     answer = await client.delete(DATASET)
     assert (answer.status_code, answer.json()["kind"]) == (202, "dataset.delete"), answer.text
-    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    await drain(JobRunner(KINDS, 30, service.ground.hints).run, service.ground.database)
     return await client.get(answer.headers["location"])
 
 
@@ -68,7 +68,7 @@ async def test_an_invocation_that_comes_meanwhile_stops_the_job(
     client: httpx.AsyncClient, make: Make, service: Service
 ) -> None:
     asked = await client.delete(DATASET)
-    job = JobRunner({"dataset.delete": then(make)}, 30)
+    job = JobRunner({"dataset.delete": then(make)}, 30, service.ground.hints)
     await drain(job.run, service.ground.database)
     found = (await client.get(asked.headers["location"])).json()
     assert (found["state"], found["error"]["code"], found["progress"]["done"]) == ("failed", "dataset_in_use", 0)

@@ -28,7 +28,7 @@ STATS = {"best_fitness": 0.9}
 async def run(service: Service, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run, two workflows, and steps of two rows; jobs that other tests left are done first."""
     monkeypatch.setattr(cascade, "PARENTS_MAX", 2)
-    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    await drain(JobRunner(KINDS, 30, service.ground.hints).run, service.ground.database)
     await make.created("/v1/evolution-runs", id="r")
     for name in ("w", "kept"):
         await make.workflow(id=name)
@@ -48,7 +48,7 @@ async def completed(make: Make, generation_id: str, best_version_id: str) -> dic
 async def deleted(client: httpx.AsyncClient, service: Service, work: Any = delete_workflow) -> dict[str, Any]:
     """The job that deleted the workflow."""
     asked = await client.delete("/v1/workflows/w?cascade=true")
-    await drain(JobRunner({"workflow.delete": work}, 30).run, service.ground.database)
+    await drain(JobRunner({"workflow.delete": work}, 30, service.ground.hints).run, service.ground.database)
     found: dict[str, Any] = (await client.get(asked.headers["location"])).json()
     assert (found["state"], found["error"], found["counts"]["versions"]) == ("completed", None, 1)
     return found

@@ -314,7 +314,7 @@ async def test_a_generation_loses_the_members_whose_workflow_is_deleted_and_no_o
     items = [{"version_id": name} for name in ("a", "b", "stays")]
     await client.put("/v1/generations/g/members", json={"items": items})
     deleted = await client.delete("/v1/workflows/w?cascade=true")
-    await drain(JobRunner(KINDS, 30).run, service.ground.database)
+    await drain(JobRunner(KINDS, 30, service.ground.hints).run, service.ground.database)
     job = (await client.get(deleted.headers["location"])).json()
     assert (job["state"], job["error"], job["counts"]["versions"]) == ("completed", None, 2)
     left = (await client.get("/v1/generations/g/members")).json()["items"]
