@@ -84,6 +84,26 @@ async def test_a_letter_is_replayed_once_by_many_at_once(hooks: Hooks, client: h
     assert len(listed) == 2, "the one that was given up, and one that is new"
 
 
+async def test_a_delivery_is_sent_anew_once_by_whichever_call(hooks: Hooks, client: httpx.AsyncClient) -> None:
+    await hooks.made()
+    for _ in range(5):
+        name = await hooks.delivery(status="dead")
+        letter = await hooks.letter(name)
+        answers = await gather(
+            *(client.post(f"/v1/deliveries/{name}/redeliver") for _ in range(3)),
+            *(client.post(f"/v1/dead-letters/{letter}/replay") for _ in range(3)),
+            client.delete(f"/v1/dead-letters/{letter}"),
+        )
+        sent = codes(answers[:3]).count(202) + codes(answers[3:6]).count(200)
+        assert sent == 1, [answer.text for answer in answers]
+        assert set(codes(answers)) <= {200, 202, 204, 404, 409}
+        (row,) = await hooks.execute(
+            "SELECT status, round_count FROM webhook_deliveries WHERE tenant_id = $1 AND id = $2", name
+        )
+        assert tuple(row) == ("pending", 0)
+        assert await letters(client) == []
+
+
 async def test_letters_are_replayed_by_filter_in_pages(hooks: Hooks, client: httpx.AsyncClient) -> None:
     await hooks.made("one")
     await hooks.made("two")
