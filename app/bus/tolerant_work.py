@@ -25,9 +25,9 @@ class Line(Streams, keeper.Line, Protocol):
 
 
 class TolerantStreams:
-    """Keeps a line open and opens another when it breaks. While there is none, the own process keeps its messages.
+    """Keeps a line open and opens another when it breaks. While there is none, the own process keeps what is queued.
 
-    Those are taken from there, also after the line is back. `degraded` is told of each change.
+    That is taken from there, also after the line is back. `degraded` is told of each change.
     A `put` waits as long as that of a line at most.
     """
 
@@ -52,7 +52,13 @@ class TolerantStreams:
     async def put(self, stream: Stream, works: Sequence[Work]) -> None:
         """Store messages where they can be stored now. Raises `Unavailable`, `WorkTooLarge`."""
         line = self._keeper.line
-        await (self._embedded if line is None or line.broken.is_set() else line).put(stream, works)
+        if line is not None and not line.broken.is_set():
+            await line.put(stream, works)
+        elif stream is Stream.QUEUED:
+            await self._embedded.put(stream, works)
+        else:
+            # Those who read dead letters read them from the server: they are told when it is back.
+            raise Unavailable(self._keeper.why)
 
     async def take(self, stream: Stream, limit: int, seconds: float) -> Sequence[Taken]:
         """What the own process kept, or else what comes first from where messages are now."""

@@ -74,6 +74,8 @@ async def test_it_starts_without_nats_and_what_it_kept_is_still_taken_when_nats_
             assert streams.away == [True]
             assert await streams.mode() == "degraded"
         await first.put(Stream.QUEUED, works(3))
+        with pytest.raises(Unavailable):
+            await first.put(Stream.DEAD_LETTER, works(1))
         # It is the own process's alone.
         assert await nothing_more(second)
         (message,) = await first.take(Stream.QUEUED, 1, 5)
