@@ -21,8 +21,8 @@ from app.errors import Unavailable
 WAIT_SECONDS = 0.05
 CONNECT_SECONDS = 1
 OPEN_SECONDS = 2
-# A server that is silent for so many waits has broken the connection; a busy process is not taken for that.
-WAITS_MAX = 5
+# A server that is silent for so long has broken the connection; a busy process, or a slow command, is no silence.
+SILENCE_SECONDS = 1.0
 # An idle connection is asked this often whether it still stands.
 PROBE_SECONDS = 1.0
 WAITING_MAX = 10_000
@@ -175,7 +175,7 @@ class RedisCache:
 
     async def _exchange(self, connection: AbstractConnection, batch: Sequence[_Asked]) -> None:
         loop = asyncio.get_running_loop()
-        patience = self._wait_seconds * WAITS_MAX
+        patience = max(SILENCE_SECONDS, 2 * self._wait_seconds)
         async with asyncio.timeout(patience) as silence:
             await connection.send_packed_command(
                 connection.pack_commands(asked.words for asked in batch), check_health=False

@@ -8,7 +8,9 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import redis as library
 
 from app.cache.cache import Cache, Key
@@ -17,6 +19,7 @@ from app.cache.redis import RedisCache
 from app.cache.tolerant import TolerantCache
 from app.embedded import Servers, start_servers
 from app.embedded.process import free_port
+from tests.conftest import ADMIN_KEY
 from tests.waiting import until
 
 KEY = Key("thing", "acme", "1")
@@ -73,3 +76,19 @@ async def cache(kind: str, url: str, prefix: str = "", wait_seconds: float = PAT
         yield made
     finally:
         await made.close()
+
+
+@contextmanager
+def looking(url: str) -> Iterator[Any]:
+    """A plain client of Redis."""
+    with library.Redis.from_url(url) as client:
+        yield client
+
+
+async def limited(url: str, limits: dict[str, Any]) -> httpx.AsyncClient:
+    """A client of a new tenant with these limits, at a served API."""
+    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {ADMIN_KEY}"}) as operator:
+        assert (await operator.put("/v1/tenants/acme", json={})).status_code == 201
+        assert (await operator.put("/v1/tenants/acme/limits", json=limits)).json() == limits
+        key = await operator.post("/v1/api-keys", json={"name": "k", "scopes": ["*"]}, headers={"x-tenant-id": "acme"})
+    return httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {key.json()['key']}"})

@@ -6,20 +6,37 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.cache.redis import WAIT_SECONDS, RedisCache
 from app.cache.tolerant import TolerantCache
+from app.embedded import Servers
 from app.embedded.process import free_port
 from app.errors import Unavailable
-from tests.cache.caching import KEY, own_redis
+from tests.api_process import serving
+from tests.cache.caching import KEY, limited, looking, own_redis
 from tests.conftest import http, running, settings_for
 from tests.waiting import eventually
 
 LONG = 600.0
+
+
+@contextmanager
+def paused(server: Servers) -> Iterator[None]:
+    """A server that hangs while the block runs: it closes nothing, and answers nothing."""
+    pids = list(server.pids().values())
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 class Process:
@@ -41,6 +58,38 @@ class Process:
     async def is_back(self) -> bool:
         """Whether it says so now."""
         return self.away[-1:] == [False]
+
+
+class Load:
+    """Clients that read and write as fast as they are answered."""
+
+    CLIENTS = 4
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+        self._seconds: list[float] = []
+
+    async def during(self, what: Callable[[], Awaitable[object]]) -> Load:
+        """Itself, loaded for as long as that takes; every request must succeed."""
+        loaded, over = Load(self._client), asyncio.Event()
+        clients = [asyncio.create_task(loaded._send(over)) for _ in range(self.CLIENTS)]
+        await what()
+        over.set()
+        await asyncio.gather(*clients)
+        return loaded
+
+    async def _send(self, over: asyncio.Event) -> None:
+        while not over.is_set():
+            for method in ("GET", "POST"):
+                started = time.monotonic()
+                answer = await self._client.request(method, "/v1/workflows", json={} if method == "POST" else None)
+                self._seconds.append(time.monotonic() - started)
+                assert answer.is_success, answer.text
+
+    @property
+    def p99(self) -> float:
+        """The seconds within which all but a hundredth were answered."""
+        return sorted(self._seconds)[len(self._seconds) * 99 // 100]
 
 
 async def test_b28_it_starts_without_redis_and_finds_it_when_it_comes_dies_and_comes_back(tmp_path: Path) -> None:
@@ -77,10 +126,7 @@ async def test_b28_a_hanging_redis_costs_each_caller_one_short_wait_and_then_not
         process = Process(server.redis_url, WAIT_SECONDS)
         kept = process.cache
         await kept.open()
-        pids = list(server.pids().values())
-        try:
-            for pid in pids:
-                os.kill(pid, signal.SIGSTOP)
+        with paused(server):
             started = time.monotonic()
             assert await asyncio.gather(*(kept.get(KEY) for _ in range(100))) == [None] * 100
             # The stated bound, and what a busy machine adds to it.
@@ -90,28 +136,49 @@ async def test_b28_a_hanging_redis_costs_each_caller_one_short_wait_and_then_not
             for _ in range(1000):
                 assert await kept.get(KEY) is None
             assert time.monotonic() - started < 0.5
-        finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
         await eventually(process.is_back, "Redis")
         started = time.monotonic()
         await kept.close()
         assert time.monotonic() - started < 2
 
 
+async def test_b28_data_requests_keep_their_pace_while_redis_hangs_is_flushed_and_is_killed(
+    clone: Callable[[], Awaitable[str]], tmp_path: Path
+) -> None:
+    port = free_port()
+    with await asyncio.to_thread(own_redis, tmp_path, port) as server, serving(
+        await clone(), redis__url=server.redis_url
+    ) as process, looking(server.redis_url) as look:  # fmt: skip
+        async with await limited(process.url, {"requests_per_second": 100_000}) as client:
+            load = Load(client)
+            normal = await load.during(lambda: asyncio.sleep(3))
+            with paused(server):
+                # A limited tenant's requests meet the silence; what is asked is the stated bound, and no refusal.
+                hanging = await load.during(lambda: asyncio.sleep(10))
+            assert hanging.p99 < normal.p99 + 0.25
+
+            async def flushed() -> None:
+                for _ in range(20):
+                    await asyncio.to_thread(look.flushall)
+
+            await load.during(flushed)
+
+            async def back() -> bool:
+                return (await client.get("/readyz")).json()["status"] == "ready"
+
+            await eventually(back, "Redis")
+            killed = await load.during(lambda: asyncio.to_thread(server.stop))
+            assert killed.p99 < normal.p99 + 0.25
+            assert not await back()
+
+
 async def test_an_idle_process_sees_by_itself_that_redis_hangs(tmp_path: Path) -> None:
     with own_redis(tmp_path, free_port()) as server:
         process = Process(server.redis_url, WAIT_SECONDS)
         await process.cache.open()
-        pids = list(server.pids().values())
-        try:
-            for pid in pids:
-                os.kill(pid, signal.SIGSTOP)
+        with paused(server):
             await eventually(process.is_away, "that it hangs")
-        finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
-            await process.cache.close()
+        await process.cache.close()
 
 
 async def test_b28_the_service_serves_without_redis_and_says_that_it_is_degraded(

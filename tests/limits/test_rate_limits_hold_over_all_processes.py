@@ -7,13 +7,11 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-import redis as library
 
 from app.cache.cache import Key
 from app.embedded import Servers
@@ -22,7 +20,7 @@ from app.errors import RateLimited
 from app.http.caller import Rate
 from app.http.limits import KIND, RateLimits
 from tests.api_process import serving
-from tests.cache.caching import cache, own_redis
+from tests.cache.caching import cache, limited, looking, own_redis
 from tests.conftest import ADMIN_KEY, http, new_tenant, running, settings_for
 from tests.waiting import eventually
 
@@ -34,13 +32,6 @@ PREFIX = "limits"
 def own(tmp_path: Path) -> Iterator[Servers]:
     with own_redis(tmp_path, free_port()) as server:
         yield server
-
-
-@contextmanager
-def looking(url: str) -> Iterator[Any]:
-    """A plain client of Redis."""
-    with library.Redis.from_url(url) as client:
-        yield client
 
 
 async def takes(limits: RateLimits, count: int, tenant: str = "acme", rate: Rate = SLOW) -> int:
@@ -118,15 +109,6 @@ async def test_without_redis_each_process_holds_the_limit_alone_and_shares_it_ag
                 await eventually(shared, "Redis")
                 await takes(limits[0], 150)
                 assert await takes(limits[1], 50) <= 2
-
-
-async def limited(url: str, limits: dict[str, Any]) -> httpx.AsyncClient:
-    """A client of a new tenant with these limits, at a served API."""
-    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {ADMIN_KEY}"}) as operator:
-        assert (await operator.put("/v1/tenants/acme", json={})).status_code == 201
-        assert (await operator.put("/v1/tenants/acme/limits", json=limits)).json() == limits
-        key = await operator.post("/v1/api-keys", json={"name": "k", "scopes": ["*"]}, headers={"x-tenant-id": "acme"})
-    return httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {key.json()['key']}"})
 
 
 async def test_two_api_processes_let_through_what_one_tenant_may_send(
