@@ -100,6 +100,13 @@ def cursor_of(tenant_id: str, position: int) -> str:
     return _encoded(f"1.{position}~{_mark(tenant_id)}")
 
 
+def cursor_sql(tenant_id: str, position: str) -> str:
+    """The SQL of the same, of two SQL expressions."""
+    mark = f"left(encode(sha256(convert_to({tenant_id}, 'UTF8')), 'hex'), 8)"
+    text = f"convert_to('1.' || {position} || '~' || {mark}, 'UTF8')"
+    return f"rtrim(translate(encode({text}, 'base64'), '+/', '-_'), '=')"
+
+
 def position_of(tenant_id: str, cursor: str | None) -> int | None:
     """The position that a cursor stands after: `EARLIEST` without one, `NOW` for `now`. Raises `BadCursor`."""
     if cursor is None:

@@ -14,23 +14,14 @@ from app.db.race import decided
 from app.db.shape import Column, Shape, computed, instant
 from app.db.sql import load
 from app.errors import changed
+from app.events.reads import cursor_sql
 from app.webhooks.errors import WebhookConflict, WebhookNotFound
 
 IfMatch = list[int] | None
 
-
-def _cursor(column: str) -> str:
-    """The SQL of what `cursor_of` of `events/reads.py` gives for a position of the row `{t}`."""
-    mark = "left(encode(sha256(convert_to({t}.tenant_id, 'UTF8')), 'hex'), 8)"
-    text = f"'1.' || {{t}}.{column} || '~' || {mark}"
-    return f"rtrim(translate(encode(convert_to({text}, 'UTF8'), 'base64'), '+/', '-_'), '=')"
-
-
-_MISSED = f"CASE WHEN NOT {{t}}.enabled THEN {_cursor('after_position')} END"
-_MISSED_OR_WAS = (
-    f"CASE WHEN NOT {{t}}.enabled THEN {_cursor('after_position')}"
-    f" WHEN NOT {{t}}.was_enabled THEN {_cursor('was_after_position')} END"
-)
+_AFTER, _WAS_AFTER = (cursor_sql("{t}.tenant_id", "{t}." + name) for name in ("after_position", "was_after_position"))
+_MISSED = f"CASE WHEN NOT {{t}}.enabled THEN {_AFTER} END"
+_MISSED_OR_WAS = f"CASE WHEN NOT {{t}}.enabled THEN {_AFTER} WHEN NOT {{t}}.was_enabled THEN {_WAS_AFTER} END"
 
 
 def _shape(missed_after: str, *more: Column) -> Shape:
