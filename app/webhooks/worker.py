@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -32,8 +32,8 @@ BODIES_BYTES_MAX, BODIES_BYTES_AT_ONCE = 268_435_456, 33_554_432
 TAKE_SECONDS = 5.0
 # Between two tries while the queue or PostgreSQL is away.
 PAUSE_SECONDS = 0.5
-# How long attempts may go on once the process stops, and how long the writing down of the rest may take then.
-GRACE_SECONDS, LAST_SECONDS = 0.4, 1.0
+# How long attempts may go on once the process stops, and when all must have ended.
+GRACE_SECONDS, STOP_SECONDS = 0.4, 1.5
 OPENED_MAX = 4096
 # How many hundreds of messages are given back then; more of them lapse.
 GIVEN_BACK_MAX = 20
@@ -74,29 +74,21 @@ class Worker:
         self._task = asyncio.create_task(self._run(), name="send deliveries")
 
     async def stop(self) -> None:
-        """End within about a second or two. Attempts that do not end by then are broken off, and due again at once."""
+        """End within about a second. Attempts that do not end by then are broken off, and due again at once."""
+        ends_at = asyncio.get_running_loop().time() + STOP_SECONDS
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         if self._beginning is not None:
-            await asyncio.wait([self._beginning], timeout=LAST_SECONDS)
+            await _ended({self._beginning})
+        await _ended(self._attempts)
         try:
-            async with asyncio.timeout(LAST_SECONDS):
+            async with asyncio.timeout_at(ends_at):
+                await self._settler.close()
                 await self._give_back()
         except (AppError, TimeoutError) as error:
-            # Those hand-outs lapse, and are made again.
-            log.warning("ended without giving hand-outs back", error=str(error) or type(error).__name__)
-        if self._attempts:
-            _, late = await asyncio.wait(self._attempts, timeout=GRACE_SECONDS)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        try:
-            async with asyncio.timeout(LAST_SECONDS):
-                await self._settler.close()
-        except (AppError, TimeoutError) as error:
-            # Those attempts lapse, and are made again.
-            log.warning("ended without writing down what came of attempts", error=str(error) or type(error).__name__)
+            # What is not written down lapses, and is made again.
+            log.warning("ended without writing down what was under way", error=str(error) or type(error).__name__)
         await self._sender.close()
 
     async def _give_back(self) -> None:
@@ -254,6 +246,15 @@ class Secrets:
         """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
         read: dict[str, str] = json.loads(self.text(sealed))
         return read
+
+
+async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Wait for tasks a bounded time, then break them off."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
 
 def _handed(taken: Taken) -> HandOut | None:
