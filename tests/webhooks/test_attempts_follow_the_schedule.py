@@ -15,11 +15,9 @@ from standardwebhooks import Webhook
 from app.db.database import Database
 from app.db.sql import Statement
 from app.embedded import Servers
-from app.webhooks.sealing import Seal
-from app.webhooks.signing import new_secret
 from tests.conftest import Make
 from tests.waiting import eventually
-from tests.webhooks.pipeline import KEY, deliveries, delivering, subscribe, tenant_of
+from tests.webhooks.pipeline import deliveries, delivering, subscribe, tenant_of
 from tests.webhooks.receiving import Received, receiving
 
 Clone = Callable[[], Awaitable[str]]
@@ -152,23 +150,31 @@ async def test_after_the_last_attempt_a_delivery_is_a_dead_letter(clone: Clone) 
 
 
 async def test_both_secrets_sign_while_one_takes_over_from_the_other(clone: Clone) -> None:
-    async with receiving() as receiver, delivering(clone) as (service, client):
-        database, tenant = service.ground.database, tenant_of(client)
-        old, new = await subscribe(database, tenant, receiver.url), new_secret()
-        rotate = Statement(
-            "UPDATE webhooks SET previous_secret = secret, secret = :secret,"
-            " previous_secret_until = now() + make_interval(secs => :seconds) WHERE tenant_id = :t"
-        )
-        await database.rows(rotate, secret=Seal(KEY).seal(new.encode()), seconds=3600.0, t=tenant)
-        await client.put("/v1/workflows/w1", json={})
-        await receiver.until(lambda: len(receiver.received) == 1)
-        (both,) = receiver.received
-        for secret in (old, new):
-            assert Webhook(secret).verify(both.body, both.headers)
-        await database.rows(rotate, secret=Seal(KEY).seal(new.encode()), seconds=-1.0, t=tenant)
-        await client.put("/v1/workflows/w2", json={})
+    async with receiving() as receiver, delivering(clone, schedule="0.3,0.3") as (_, client):
+        given = {"id": "wh", "url": receiver.url, "event_types": ["workflow.created"]}
+        old = (await client.post("/v1/webhooks", json=given)).json()["secret"]
+        rotated: list[str] = []
+
+        async def rotate_between(_received: Received) -> int:
+            if rotated:
+                return 204
+            answer = await client.post("/v1/webhooks/wh/rotate-secret", json={"overlap_seconds": 3600})
+            rotated.append(answer.json()["secret"])
+            return 500
+
+        receiver.answer = rotate_between
+        await client.post("/v1/webhooks/wh/test")
         await receiver.until(lambda: len(receiver.received) == 2)
-        assert len(receiver.received[1].headers["webhook-signature"].split()) == 1
+        first, second = receiver.received
+        assert Webhook(old).verify(first.body, first.headers)
+        for secret in (old, *rotated):
+            assert Webhook(secret).verify(second.body, second.headers)
+        at_once = await client.post("/v1/webhooks/wh/rotate-secret", json={"overlap_seconds": 0})
+        await client.post("/v1/webhooks/wh/test")
+        await receiver.until(lambda: len(receiver.received) == 3)
+        last = receiver.received[2]
+        assert Webhook(at_once.json()["secret"]).verify(last.body, last.headers)
+        assert len(last.headers["webhook-signature"].split()) == 1
 
 
 async def test_a_replay_is_no_duplicate(clone: Clone, servers: Servers) -> None:
@@ -179,14 +185,8 @@ async def test_a_replay_is_no_duplicate(clone: Clone, servers: Servers) -> None:
         await client.put("/v1/workflows/w", json={})
         await until_all(database, tenant, "delivered")
         for times in (2, 3):
-            # The delivery waits again, in a new round.
-            await database.rows(
-                Statement(
-                    "UPDATE webhook_deliveries SET status = 'pending', round_count = 0, due_at = clock_timestamp(),"
-                    " ended_at = NULL WHERE tenant_id = :t"
-                ),
-                t=tenant,
-            )
+            (row,) = await deliveries(database, tenant)
+            assert (await client.post(f"/v1/deliveries/{row['id']}/redeliver")).status_code == 202
             await receiver.until(lambda times=times: len(receiver.received) == times)  # type: ignore[misc]
             (row,) = await until_all(database, tenant, "delivered")
             assert (row["dispatch"], row["attempt_count"], row["round_count"]) == (times, times, 1)
