@@ -450,6 +450,11 @@ async def test_b20_a_bus_that_hangs_or_is_gone_makes_events_late_and_loses_none(
                 os.kill(pid, signal.SIGCONT)
         await change(first, "w20")
         assert (await read(stream))[1]["subject_id"] == "w20"
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for number in range(21, 30):
+            await change(first, f"w{number}")
+        assert [(await read(stream))[1]["subject_id"] for _ in range(9)] == [f"w{n}" for n in range(21, 30)]
 
 
 async def test_b19_a_process_with_open_streams_of_events_ends_within_its_grace(url: str) -> None:
