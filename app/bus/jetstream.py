@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from app.bus.connection import FAILURES, OPEN_SECONDS, close, connect
+from app.bus.connection import FAILURES, OPEN_SECONDS, close, connect, explained
 from app.bus.declared import API, CONSUMER, Declared, Refused
 from app.bus.observed import observe
 from app.bus.standing import Standing
@@ -94,7 +94,7 @@ class JetStreams:
                 self._client = await connect(self._url, self._closed, pending_size=0)
                 self._payload_max = self._client.max_payload
         except FAILURES as error:
-            raise Unavailable(f"NATS does not answer ({type(error).__name__}).") from error
+            raise Unavailable(explained(error)) from error
 
     async def open(self) -> None:
         """Connect, declare the streams and begin to take. Raises `Unavailable`."""
@@ -108,7 +108,7 @@ class JetStreams:
                 await client.subscribe(f"{self._inbox}.put.*", cb=self._acknowledged)
                 await client.subscribe(f"{self._inbox}.take", cb=self._delivered)
         except FAILURES as error:
-            raise Unavailable(f"JetStream does not answer ({type(error).__name__}).") from error
+            raise Unavailable(explained(error)) from error
         self._probing = asyncio.create_task(self._probe(), name="look at the streams")
 
     def bytes_max(self, stream: Stream) -> int:
@@ -228,7 +228,7 @@ class JetStreams:
         except Refused as refusal:
             raise Unavailable(f"JetStream refuses to tell of its streams: {refusal}.") from refusal
         except FAILURES as error:
-            raise Unavailable(f"JetStream does not answer ({type(error).__name__}).") from error
+            raise Unavailable(explained(error)) from error
 
     async def close(self) -> None:
         """Give back what nobody took, and close the connection."""

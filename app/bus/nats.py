@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, unquote
 
-from app.bus.connection import CONNECT_SECONDS, FAILURES, OPEN_SECONDS, close, connect, version_of
+from app.bus.connection import CONNECT_SECONDS, FAILURES, OPEN_SECONDS, close, connect, explained, version_of
 from app.bus.hints import Heard, Key, nobody
 from app.errors import Unavailable
 
@@ -51,7 +51,7 @@ class NatsHints:
                 await self._client.flush(CONNECT_SECONDS)
         except FAILURES as error:
             await self.close()
-            raise Unavailable(f"NATS does not answer ({type(error).__name__}).") from error
+            raise Unavailable(explained(error)) from error
         self._carrying = asyncio.create_task(self._carry(), name="hints to NATS")
 
     def publish(self, *keys: Key) -> None:
@@ -71,8 +71,7 @@ class NatsHints:
             async with asyncio.timeout(seconds):
                 await client.jetstream(timeout=seconds).account_info()
         except FAILURES as error:
-            what = "NATS has no JetStream" if "jetstream" in str(error).lower() else "NATS does not answer"
-            raise Unavailable(f"{what} ({type(error).__name__}).") from error
+            raise Unavailable(explained(error)) from error
         return version_of(client)
 
     async def close(self) -> None:

@@ -16,8 +16,12 @@ class Nats:
 
     async def check(self, seconds: float) -> str:
         """The server's version, within so many seconds. Raises `Unavailable`, saying what does not work."""
-        version, _ = await asyncio.gather(self._hints.check(seconds), self._streams.check(seconds))
-        return version
+        found = await asyncio.gather(self._hints.check(seconds), self._streams.check(seconds), return_exceptions=True)
+        # Each is awaited to its end: nobody else would hear of a second failure.
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        return str(found[0])
 
     async def close(self) -> None:
         """Close both."""

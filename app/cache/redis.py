@@ -13,7 +13,14 @@ from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from app.cache.cache import VALUE_BYTES_MAX, Key, Script
 from app.errors import Unavailable
@@ -61,7 +68,7 @@ class RedisCache:
         self.broken = asyncio.Event()
 
     async def open(self) -> None:
-        """Connect, and hear an answer, before it returns. Raises `Unavailable`."""
+        """Connect, and write something, before it returns. Raises `Unavailable`."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 pool = ConnectionPool.from_url(
@@ -71,11 +78,13 @@ class RedisCache:
                 )  # fmt: skip
                 self._connection = pool.make_connection()  # type: ignore[no-untyped-call]
                 await self._connection.connect()
-                await self._connection.send_command("PING", check_health=False)
-                await self._connection.read_response()
+                await self._connection.send_command(*self._probe(), check_health=False)
+                # One that is full can be read; `check` says the rest.
+                with suppress(OutOfMemoryError):
+                    await self._connection.read_response()
         except _FAILURES as error:
             await self.close()
-            raise Unavailable(f"Redis does not answer ({_brief(error)}).") from error
+            raise Unavailable(_explained(error)) from error
         self._carrying = asyncio.create_task(self._carry(self._connection), name="commands to Redis")
 
     async def get(self, key: Key) -> bytes | None:
@@ -105,7 +114,8 @@ class RedisCache:
             return await self._ask(script.name, "EVAL", script.text, *words)
 
     async def check(self, seconds: float) -> str:
-        """The server's version, within so many seconds. Raises `Unavailable`."""
+        """The server's version, if it takes what is written, within so many seconds. Raises `Unavailable`."""
+        await self._ask("check", *self._probe(), seconds=seconds)
         told = (await self._ask("check", "INFO", "server", seconds=seconds)).decode()
         lines: dict[str, str] = dict(line.partition(":")[::2] for line in told.splitlines())
         return lines.get("valkey_version") or lines["redis_version"]
@@ -119,6 +129,10 @@ class RedisCache:
             self._carrying.cancel()
             await asyncio.wait({self._carrying})
         await self._break(self._connection, ())
+
+    def _probe(self) -> tuple[Word, ...]:
+        """A write that leaves nothing: Redis may answer, and still take none."""
+        return "SETRANGE", f"{self._prefix}:probe", 0, ""
 
     def _name(self, key: Key) -> str:
         # Kinds and tenants hold no colon; a name may, and comes last.
@@ -143,7 +157,7 @@ class RedisCache:
         if isinstance(found, NoScriptError):
             raise _NotKnown("Redis does not know the program.")
         if isinstance(found, ResponseError):
-            raise Unavailable(f"Redis refuses ({_brief(found)}).")
+            raise Unavailable(_explained(found))
         return found
 
     async def _carry(self, connection: AbstractConnection) -> None:
@@ -214,5 +228,13 @@ def _give_up(answer: asyncio.Future[Any]) -> None:
         answer.set_exception(TimeoutError())
 
 
-def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:120] if isinstance(error, ResponseError) else type(error).__name__
+def _explained(error: Exception) -> str:
+    """What is wrong, and what to do where that is known."""
+    if isinstance(error, AuthenticationError):
+        return "Redis refuses the user or password; correct CAIRN_REDIS__URL."
+    if isinstance(error, ReadOnlyError):
+        return "Redis is a read-only replica; let CAIRN_REDIS__URL name the server that takes writes."
+    if isinstance(error, OutOfMemoryError):
+        return "Redis is full and evicts nothing; give it more maxmemory, or the policy allkeys-lru."
+    brief = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"Redis {'refuses' if isinstance(error, ResponseError) else 'does not answer'} ({brief[:160]})."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import structlog
@@ -14,6 +15,8 @@ from app.errors import Unavailable
 
 log = structlog.get_logger("cairn.cache")
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 1.0
+# How often it is asked whether it still takes what is written, and the longest wait for the answer.
+CHECK_SECONDS = 5.0
 
 
 class Line(Cache, Protocol):
@@ -111,17 +114,38 @@ class TolerantCache:
                 failures, gap = failures + 1, True
             else:
                 self._line, failures = line, 0
-                self._degraded(False)
-                self._tried.set()
-                if gap:
-                    log.info("Redis is back")
-                await line.broken.wait()
+                self._found(gap=gap)
+                await self._watch(line)
                 self._line, gap = None, True
                 self._lost("Redis went away.", first=True)
                 await line.close()
             self._tried.set()
             pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN * 2 ** min(failures, 10))
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spread, not secrecy
+
+    async def _watch(self, line: Line) -> None:
+        """Return once the line breaks; meanwhile tell when it refuses what it is for, and when that is over."""
+        refused = False
+        while not line.broken.is_set():
+            try:
+                await line.check(CHECK_SECONDS)
+            except Unavailable as refusal:
+                if not line.broken.is_set():
+                    self._lost(refusal.detail, first=not refused)
+                    refused = True
+            else:
+                if refused:
+                    self._found(gap=True)
+                refused = False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await line.broken.wait()
+
+    def _found(self, *, gap: bool) -> None:
+        self._degraded(False)
+        self._tried.set()
+        if gap:
+            log.info("Redis is back")
 
     def _lost(self, why: str, *, first: bool) -> None:
         self._why = why

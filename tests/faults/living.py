@@ -13,6 +13,7 @@ import httpx
 
 from tests.api_process import ApiProcess, of
 from tests.conversations.streams import Stream, created
+from tests.webhooks.receiving import Receiver
 
 # Redis is asked before each request of a tenant with a limit; this one is never reached.
 LIMITS = {"requests_per_second": 100_000, "burst": 100_000}
@@ -20,6 +21,11 @@ LIMITS = {"requests_per_second": 100_000, "burst": 100_000}
 # machine adds.
 BOUND_SECONDS = 0.25
 ROUNDS = 15
+# What was handed out and is lost, with a stream or a process, comes again soon, so that tests are short.
+DELIVERING = {
+    "background__enabled": True, "webhooks__schedule": ",".join(["0.5"] * 40), "webhooks__hand_out_seconds": 2,
+    "webhooks__attempt_seconds": 2, "nats__stream_bytes_max": 16 * 1024 * 1024,
+}  # fmt: skip
 
 Took = dict[str, list[float]]
 
@@ -138,3 +144,12 @@ async def living(process: ApiProcess, url: str | None = None) -> AsyncIterator[t
                 await tenant.subscribe(url)
             operator.headers["x-tenant-id"] = "acme"
             yield tenant, Seen(operator)
+
+
+async def everything_arrives(tenant: Living, receiver: Receiver) -> None:
+    """Each workflow that was ever answered with 201 has been told of; what came twice came under one id."""
+    await receiver.until(lambda: {each.says["data"]["id"] for each in receiver.received} >= set(tenant.made))
+    told_as: dict[str, set[str]] = {}
+    for each in receiver.received:
+        told_as.setdefault(each.says["data"]["id"], set()).add(each.id)
+    assert {name: ids for name, ids in told_as.items() if len(ids) > 1} == {}

@@ -15,17 +15,11 @@ from app.settings import NatsSettings
 from benchmarks.faults.parts import EmbeddedPart, nats_part, paused, valkey_part
 from tests.api_process import ApiProcess, serving
 from tests.bus.working import asking, told
-from tests.faults.living import Living, living, require_near
+from tests.faults.living import DELIVERING, everything_arrives, living, require_near
 from tests.waiting import eventually
-from tests.webhooks.receiving import Receiver, receiving
+from tests.webhooks.receiving import receiving
 
 Clone = Callable[[], Awaitable[str]]
-MIB = 1024 * 1024
-# What was handed out and is lost, with a stream or a process, comes again soon, so that tests are short.
-DELIVERING = {
-    "background__enabled": True, "webhooks__schedule": ",".join(["0.5"] * 40), "webhooks__hand_out_seconds": 2,
-    "webhooks__attempt_seconds": 2, "nats__stream_bytes_max": 16 * MIB,
-}  # fmt: skip
 
 
 async def flushed(part: EmbeddedPart) -> None:
@@ -40,15 +34,6 @@ async def deleted(part: EmbeddedPart) -> None:
     async with asking(part.url) as client:
         for one in declared(NatsSettings(), 1).values():
             await told(client, f"STREAM.DELETE.{one.name}")
-
-
-async def everything_arrives(tenant: Living, receiver: Receiver) -> None:
-    """Each workflow that was ever answered with 201 has been told of; what came twice came under one id."""
-    await receiver.until(lambda: {each.says["data"]["id"] for each in receiver.received} >= set(tenant.made))
-    told_as: dict[str, set[str]] = {}
-    for each in receiver.received:
-        told_as.setdefault(each.says["data"]["id"], set()).add(each.id)
-    assert {name: ids for name, ids in told_as.items() if len(ids) > 1} == {}
 
 
 KINDS = {"redis": (valkey_part, flushed), "nats": (nats_part, deleted)}
