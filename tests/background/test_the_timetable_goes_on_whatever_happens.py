@@ -21,7 +21,8 @@ from app.db.sql import Statement
 from app.errors import Unavailable
 from app.http.metrics import Metrics
 from app.http.service import Service
-from app.main import KINDS, background, timetable
+from app.main import background, timetable
+from app.surface import KINDS
 from app.tenants.keys import Keys
 from tests.conftest import settings_for
 from tests.waiting import eventually

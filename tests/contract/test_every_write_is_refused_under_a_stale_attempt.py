@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from app.main import endpoints
 from app.settings import WebhookSettings
+from app.surface import endpoints
 from tests.contract.script import SCRIPT, Line
 from tests.contract.test_no_tenant_sees_another import World, world
 from tests.digests import digests

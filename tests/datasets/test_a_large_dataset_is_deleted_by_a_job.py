@@ -14,7 +14,7 @@ from app.datasets import jobs, store
 from app.db.database import Transaction
 from app.http.service import Service
 from app.jobs.store import Claimed, Standing, Step
-from app.main import KINDS
+from app.surface import KINDS
 from tests.conftest import Make
 from tests.payloads import problem
 from tests.waiting import held_up

@@ -9,8 +9,8 @@ import asyncpg
 
 from app.db.page import Listing
 from app.db.sql import Statement
-from app.main import endpoints
 from app.settings import WebhookSettings
+from app.surface import endpoints
 
 
 async def test_every_text_of_every_cursor_has_the_collation_c(clone: Callable[[], Awaitable[str]]) -> None:

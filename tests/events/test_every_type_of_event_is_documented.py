@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from app.main import SUBJECTS
+from app.surface import SUBJECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Types that the SQL puts together.

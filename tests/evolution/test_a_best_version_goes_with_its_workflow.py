@@ -17,7 +17,7 @@ from app.db.database import Transaction
 from app.events.jobs import sequencer
 from app.http.service import Service
 from app.jobs.store import Claimed, Standing, Step
-from app.main import KINDS
+from app.surface import KINDS
 from tests.conftest import Make
 from tests.waiting import held_up
 

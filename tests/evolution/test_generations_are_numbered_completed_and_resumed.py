@@ -13,7 +13,7 @@ from app.background.runner import drain
 from app.background.work import JobRunner
 from app.events.jobs import sequencer
 from app.http.service import Service
-from app.main import KINDS
+from app.surface import KINDS
 from tests.conftest import Make
 from tests.payloads import codes, problem, send
 

@@ -16,7 +16,7 @@ from app.embedded import Servers
 from app.errors import NotFound
 from app.http.remembered import Remembered
 from app.http.service import Service
-from app.main import KINDS
+from app.surface import KINDS
 from app.versions.store import KIND, key_of
 from tests.conftest import ADMIN_KEY, Make, http, new_tenant, running, settings_for
 from tests.waiting import eventually

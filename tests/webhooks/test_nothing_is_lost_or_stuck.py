@@ -25,8 +25,8 @@ from app.db.database import Database
 from app.db.sql import Statement
 from app.embedded import Servers
 from app.http.metrics import Metrics
-from app.main import SUBJECTS
 from app.settings import DatabaseSettings, NatsSettings, WebhookSettings
+from app.surface import SUBJECTS
 from app.webhooks.fanout import fan_out
 from tests.api_process import ApiProcess, serving
 from tests.conftest import ADMIN_KEY, Make

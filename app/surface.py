@@ -1,0 +1,150 @@
+"""What the service offers: its operations, what events are about, what readers wait for, what jobs do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+
+from app.attachments.routes import routes as attachment_routes
+from app.background.cascade import delete_workflow
+from app.bus.watcher import Watched
+from app.checkpoints.routes import routes as checkpoint_routes
+from app.conversations import watching as conversations
+from app.conversations.routes import routes as conversation_routes
+from app.costs.routes import routes as cost_routes
+from app.datasets import store as datasets
+from app.datasets.evaluator_routes import routes as evaluator_routes
+from app.datasets.jobs import delete_dataset
+from app.datasets.record_routes import routes as dataset_record_routes
+from app.datasets.routes import routes as dataset_routes
+from app.db.database import Database
+from app.deadletters.routes import routes_of as dead_letter_routes_of
+from app.evaluations.routes import routes as evaluation_routes
+from app.events import watching as events
+from app.events.routes import routes_about
+from app.events.store import Subject
+from app.evolution.generation_routes import routes as generation_routes
+from app.evolution.read_routes import routes as evolution_read_routes
+from app.evolution.routes import routes as evolution_routes
+from app.genealogy.routes import routes as genealogy_routes
+from app.http.batch import routes as batch_routes
+from app.http.endpoint import Endpoint
+from app.http.health import routes as health_routes
+from app.http.problem_pages import routes as problem_routes
+from app.invocations.routes import routes as invocation_routes
+from app.jobs.routes import routes as job_routes
+from app.leases import watching as leases
+from app.leases.routes import routes as lease_routes
+from app.maintenance.routes import routes as maintenance_routes
+from app.mcp.config_routes import routes as mcp_config_routes
+from app.mcp.routes import routes as mcp_server_routes
+from app.mcp.version_routes import routes as mcp_version_routes
+from app.messages.routes import routes as message_routes
+from app.nodes.routes import routes as node_routes
+from app.sessions.routes import routes as session_routes
+from app.settings import WebhookSettings
+from app.stamps.routes import routes as format_stamp_routes
+from app.submissions import watching as submissions
+from app.submissions.join_routes import routes as submission_join_routes
+from app.submissions.marker_routes import routes as attempt_marker_routes
+from app.submissions.replaying import replay as replay_submissions
+from app.submissions.routes import routes as submission_routes
+from app.submissions.transition_routes import routes as submission_transition_routes
+from app.tenants.routes import routes as tenant_routes
+from app.traces.routes import routes as trace_routes
+from app.versions.node_routes import routes as node_version_routes
+from app.versions.routes import routes as version_routes
+from app.webhooks.addresses import Addresses
+from app.webhooks.delivery_routes import routes as delivery_routes
+from app.webhooks.delivery_store import replay as replay_deliveries
+from app.webhooks.routes import routes_of as webhook_routes_of
+from app.webhooks.sealing import Seal
+from app.workflows import store as workflows
+from app.workflows.routes import routes as workflow_routes
+
+# What events are about: where `?include=` finds the verbatim fields of a subject.
+SUBJECTS = (
+    Subject("workflow", "workflows", (), ("created", "updated", "deleted")),
+    Subject("version", "versions", ("dsl",), ("created", "deleted")),
+    Subject("node_version", "node_versions", (), ("created",), parent="version_id"),
+    Subject(
+        "invocation", "invocations", ("input", "output", "fitness"),
+        ("queued", "started", "updated", "cancel_requested", "resumed", "ended", "deleted"),
+    ),
+    Subject("node_invocation", "node_invocations", ("output",), ("started", "ended"), parent="invocation_id"),
+    Subject("session", "sessions", (), ("started", "ended")),
+    Subject("mcp_version", "mcp_versions", (), ("released", "yanked"), parent="server_id"),
+    Subject("dataset", "datasets", (), ("created", "deleted")),
+    Subject("dataset_version", "dataset_versions", (), ("created",), parent="dataset_id"),
+    Subject("evaluation", "evaluations", (), ("recorded",), parent="invocation_id"),
+    Subject("evolution_run", "evolution_runs", (), ("started", "updated", "reopened", "ended")),
+    Subject("generation", "generations", (), ("started", "updated", "completed")),
+    Subject("conversation", "conversation_streams", (), ("created", "deleted")),
+    Subject(
+        "submission", "submissions", ("input",),
+        (
+            "admitted", "ready", "claimed", "input_applied", "attempt_replaced", "recovery_requested",
+            "abort_requested", "requeued", "joining", "joined", "reverted", "terminalizing", "settled", "dead",
+            "deleted",
+        ),
+    ),
+    Subject("webhook", "webhooks", (), ("created", "updated", "enabled", "disabled", "secret_rotated", "deleted")),
+)  # fmt: skip
+# What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
+WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collection[Watched]]]] = {
+    conversations.KIND: conversations.moved,
+    events.KIND: events.moved,
+    submissions.KIND: submissions.moved,
+    leases.KIND: leases.moved,
+}
+# How what was given up is tried again, by the source of its dead letter.
+REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}
+# What a job that a client asked for does, by kind.
+KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
+
+
+def endpoints(settings: WebhookSettings) -> list[Endpoint]:
+    """Every operation of the API, in the order in which it is documented."""
+    keys = settings.encryption_keys
+    seal = Seal(None if keys is None else keys.get_secret_value())
+    addresses = Addresses(settings.allow_private)
+    return [
+        *tenant_routes,
+        *workflow_routes,
+        *version_routes,
+        *node_version_routes,
+        *genealogy_routes,
+        *invocation_routes,
+        *node_routes,
+        *message_routes,
+        *dataset_routes,
+        *dataset_record_routes,
+        *evaluator_routes,
+        *evaluation_routes,
+        *trace_routes,
+        *cost_routes,
+        *maintenance_routes,
+        *session_routes,
+        *checkpoint_routes,
+        *conversation_routes,
+        *evolution_routes,
+        *generation_routes,
+        *evolution_read_routes,
+        *mcp_server_routes,
+        *mcp_version_routes,
+        *mcp_config_routes,
+        *attachment_routes,
+        *submission_routes,
+        *format_stamp_routes,
+        *lease_routes,
+        *webhook_routes_of(SUBJECTS, seal, addresses, settings.rotation_seconds),
+        *delivery_routes,
+        *dead_letter_routes_of(REPLAYERS),
+        *submission_transition_routes,
+        *submission_join_routes,
+        *attempt_marker_routes,
+        *batch_routes,
+        *routes_about(SUBJECTS),
+        *job_routes,
+        *health_routes,
+        *problem_routes,
+    ]
