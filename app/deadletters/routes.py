@@ -12,9 +12,9 @@ from app.deadletters.schemas import (
     DeadLetter,
     DeadLetterList,
     DeadLetterPage,
+    DeadLetterReplay,
     Purge,
     Purged,
-    Replay,
     Replayed,
     ReplayedLetter,
 )
@@ -53,7 +53,7 @@ def routes_of(replayers: Mapping[str, Replayer]) -> Routes:
         response_model=Replayed,
         errors=(BadCursor, FilterRequired),
     )
-    async def replay_dead_letters(call: Call, body: Replay) -> Answer:
+    async def replay_dead_letters(call: Call, body: DeadLetterReplay) -> Answer:
         """Try again what the letters that match tell of, the oldest first, at most `limit` in one call.
 
         Each letter is replayed once, whoever else does the same. One that is refused stays: `refusals` says why, and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -45,7 +45,7 @@ class Purge(Query):
     )
 
 
-class Replay(Body):
+class DeadLetterReplay(Body):
     """Which letters to replay."""
 
     model_config = ConfigDict(json_schema_extra={"example": REPLAY_EXAMPLE})
@@ -99,8 +99,6 @@ class RefusedLetter(BaseModel):
 class Replayed(BaseModel):
     """What replaying came to; with `next_cursor` the next call goes on behind it."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"replayed": 0, "refused": 0}]})
-
     replayed: int
     refused: int
     items: list[ReplayedLetter]
@@ -113,6 +111,3 @@ class Purged(BaseModel):
 
     deleted: int
     more: bool
-
-
-Filters = dict[str, Any]

@@ -16,7 +16,7 @@ from app.webhooks.errors import (
     EventGone,
     WebhookNotFound,
 )
-from app.webhooks.schemas import Test
+from app.webhooks.schemas import WebhookTest
 
 routes = Routes("webhooks")
 # Where a delivery that was accepted is.
@@ -31,7 +31,7 @@ ACCEPTED_AT = "/v1/deliveries/{}"
     status_code=202,
     errors=(WebhookNotFound, EndpointDisabled),
 )
-async def send_webhook_test(call: Call, webhook_id: str, body: Test) -> Answer:
+async def send_webhook_test(call: Call, webhook_id: str, body: WebhookTest) -> Answer:
     """Send an event of type `webhook.test` to this webhook alone, signed and retried as every other.
 
     What came of it is in the delivery. A webhook that is disabled is sent nothing: enable it first.

@@ -18,7 +18,7 @@ from app.webhooks.errors import WebhookConflict, WebhookNotFound
 from app.webhooks.headers import check_headers
 from app.webhooks.schemas import (
     NewWebhook,
-    Rotation,
+    SecretRotation,
     Webhook,
     WebhookChange,
     WebhookList,
@@ -122,7 +122,7 @@ def routes_of(subjects: Iterable[Subject], seal: Seal, addresses: Addresses, rot
         response_model=WebhookWithSecret,
         errors=(WebhookNotFound, EncryptionKeyMissing),
     )
-    async def rotate_webhook_secret(call: Call, webhook_id: str, body: Rotation) -> Answer:
+    async def rotate_webhook_secret(call: Call, webhook_id: str, body: SecretRotation) -> Answer:
         """Give a webhook a new secret, shown this once. Until `previous_secret_until` the old one signs too."""
         secret = body.secret or new_secret()
         overlap = rotation_seconds if body.overlap_seconds is None else body.overlap_seconds

@@ -94,8 +94,10 @@ class NewWebhook(WebhookChange):
     )
 
 
-class Rotation(Body):
+class SecretRotation(Body):
     """How the secret is replaced."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"overlap_seconds": 86_400}})
 
     secret: Secret | None = Field(None, description="The new secret; made by the service unless given.")
     overlap_seconds: int | None = Field(
@@ -107,8 +109,10 @@ class Rotation(Body):
     )
 
 
-class Test(Body):
+class WebhookTest(Body):
     """What a test delivery says."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"data": {"hello": "world"}}})
 
     data: Verbatim | None = Field(None, description="`data` of the body, as it is; a greeting unless given.")
 

@@ -30,3 +30,19 @@ async def test_what_the_document_shows_is_taken(client: httpx.AsyncClient) -> No
         "conversations/append", "Append",
         incarnation=claim["incarnation"], producer_epoch=claim["producer_epoch"], producer_sequence=0,
     )  # fmt: skip
+
+
+async def test_what_the_document_shows_of_webhooks_is_taken(client: httpx.AsyncClient) -> None:
+    schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    # No name is looked up by a test.
+    hook = schemas["NewWebhook"]["example"] | {"url": "http://127.0.0.1:9/"}
+    made = await client.post("/v1/webhooks", json=hook)
+    assert made.status_code == 201, made.text
+    path = f"/v1/webhooks/{made.json()['id']}"
+    for answer in (
+        await client.patch(path, json=schemas["WebhookChange"]["example"]),
+        await client.post(f"{path}/rotate-secret", json=schemas["SecretRotation"]["example"]),
+        await client.post(f"{path}/test", json=schemas["WebhookTest"]["example"]),
+        await client.post("/v1/dead-letters/replay", json=schemas["DeadLetterReplay"]["example"]),
+    ):
+        assert answer.is_success, answer.text
