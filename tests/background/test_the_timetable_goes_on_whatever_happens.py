@@ -14,6 +14,7 @@ from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner, drain
 from app.background.singletons import ServiceLease
 from app.background.work import JobRunner
+from app.bus.bell import Bell
 from app.bus.hints import EmbeddedHints
 from app.bus.work import EmbeddedStreams
 from app.db.database import Database
@@ -61,6 +62,38 @@ async def test_a_job_that_fails_is_counted_and_tried_again_while_the_others_go_o
     await running.stop()
     assert counted(metrics, "ill", "failed") == runs["ill"]
     assert counted(metrics, "well", "idle") == runs["well"]
+
+
+async def test_a_bell_ends_a_pause_and_is_not_lost_while_the_job_works(service: Service, metrics: Metrics) -> None:
+    bell, working, go_on, runs = Bell(), asyncio.Event(), asyncio.Event(), 0
+
+    async def job(_database: Database, _limit: int) -> int:
+        nonlocal runs
+        runs += 1
+        working.set()
+        await go_on.wait()
+        return 0
+
+    async def ran(times: int) -> None:
+        async def so_often() -> bool:
+            return runs == times
+
+        await eventually(so_often, f"run {times}")
+
+    running = Runner([Entry("rung", job, 3600, bell=bell)], service.ground.database, metrics)
+    running.start()
+    await working.wait()
+    # Rung twice while it works, it works once more; then at each ring.
+    bell.ring()
+    bell.ring()
+    go_on.set()
+    await ran(2)
+    bell.ring()
+    await ran(3)
+    began = time.monotonic()
+    await running.stop()
+    assert time.monotonic() - began < 0.5
+    assert runs == 3
 
 
 async def test_a_run_that_never_ends_is_cut_off_by_its_bound(
