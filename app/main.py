@@ -261,6 +261,7 @@ def create_app(settings: Settings | None = None) -> Service:
             await cache.open()
             stack.push_async_callback(watcher.close)
             delivering = Delivering(chosen.webhooks, streams, metrics)
+            metrics.measure_by(partial(delivering.measure, database))
             kept = Remembered(versions.KIND, chosen.http.version_seconds, metrics.cache_read)
             hints.listen(each(watcher.heard, keys.heard, kept.heard, delivering.heard))
             stack.push_async_callback(hints.close)

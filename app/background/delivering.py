@@ -20,7 +20,6 @@ from app.webhooks.relay import Relay, lapse
 from app.webhooks.settling import Settled, recover
 from app.webhooks.worker import Worker
 
-DEPTHS_SECONDS = 15
 LAPSE_SECONDS = 1.0
 # Behind the bells each looks by itself too: another process may have moved what it waits for.
 LETTER_SECONDS = 5.0
@@ -44,7 +43,6 @@ class Delivering:
             Entry("hand lost deliveries out anew", lapse(self.due.ring), LAPSE_SECONDS, limit=1000),
             Entry("settle lost attempts", recover(settings, self.settled), LAPSE_SECONDS, limit=200),
             Entry("announce dead letters", announce(self._streams, told), LETTER_SECONDS, limit=50, bell=self.dead),
-            Entry("measure what waits", self._measure, DEPTHS_SECONDS),
         ]
 
     def worker(self, database: Database, subjects: Sequence[Subject]) -> Worker:
@@ -68,11 +66,11 @@ class Delivering:
         self._metrics.webhook_given_up.inc(deliveries)
         self.dead.ring()
 
-    async def _measure(self, database: Database, _limit: int) -> int:
+    async def measure(self, database: Database) -> None:
+        """Look how much waits, and for how long; whoever does the work, PostgreSQL knows what is left of it."""
         row = await database.row(SQL["depths"])
         if row is not None:
             self._metrics.webhook_pending.set(row["pending"])
             self._metrics.webhook_due_age.set(row["due_seconds"] or 0)
             self._metrics.outbox_depth.set(row["outbox"])
             self._metrics.outbox_age.set(row["outbox_seconds"] or 0)
-        return 0

@@ -173,6 +173,7 @@ async def ready(call: Call) -> Answer:
 )
 async def metrics(call: Call) -> Response:
     """What Prometheus reads."""
+    await call.ground.metrics.measured()
     text = call.ground.metrics.text(call.ground.database)
     return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 from app.bus.standing import Standing
 from app.db.database import Database
+from app.errors import AppError
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+# What lies in PostgreSQL is measured when somebody reads, this often at most, and waited for no longer than that.
+MEASURE_SECONDS, MEASURE_WAIT_SECONDS = 5.0, 1.0
 
 
 class Absence:
@@ -121,6 +129,8 @@ class Metrics:
         self.stream_ack_pending = self._of_stream("ack_pending", "Messages that are taken and not done.")
         self.stream_oldest = self._of_stream("oldest_seconds", "Age of the oldest message.")
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._measure: Callable[[], Awaitable[None]] | None = None
+        self._measured_at = float("-inf")
 
     def _of_stream(self, name: str, told: str) -> Gauge:
         # Every process sees the same streams.
@@ -174,6 +184,20 @@ class Metrics:
         for seconds in waited:
             self.sequencer_delay.observe(seconds)
 
+    def measure_by(self, measure: Callable[[], Awaitable[None]]) -> None:
+        """Say who measures what is known to PostgreSQL alone."""
+        self._measure = measure
+
+    async def measured(self) -> None:
+        """Return when that was measured a moment ago; what cannot be had in time keeps its last value."""
+        now = time.monotonic()
+        if self._measure is None or now - self._measured_at < MEASURE_SECONDS:
+            return
+        self._measured_at = now
+        with suppress(AppError, TimeoutError):
+            async with asyncio.timeout(MEASURE_WAIT_SECONDS):
+                await self._measure()
+
     def text(self, database: Database | None) -> bytes:
         """The exposition text."""
         if database is not None:
@@ -183,6 +207,7 @@ class Metrics:
         for absence in self._absences.values():
             absence.count()
         if self._shared():
+            _forget_the_dead(Path(os.environ[SHARED_FOLDER]))
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             return generate_latest(registry)
@@ -195,4 +220,15 @@ class Metrics:
 
     @staticmethod
     def _shared() -> bool:
-        return "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        return SHARED_FOLDER in os.environ
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """Take the gauges of processes out of the sum that were killed, and could not do so themselves."""
+    for pid in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue
