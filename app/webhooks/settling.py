@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from app.db.database import Database
-from app.errors import AppError
+from app.errors import AppError, Unavailable
 from app.settings import WebhookSettings
 from app.webhooks.pipeline import SQL
 from app.webhooks.policy import Again, Dead, Decision, Delivered, decide, pauses
@@ -23,6 +23,7 @@ RESULTS_MAX = 500
 PAUSE_SECONDS = 0.5
 # What an attempt has beyond its own time until it counts as lost: to be begun, and to be written down.
 MARGIN_SECONDS = 5.0
+UNSTORABLE = "What came of the attempt could not be stored in its words."
 LOST = "The process ended during the attempt."
 log = structlog.get_logger("cairn.webhooks")
 
@@ -49,6 +50,10 @@ class Result:
         if isinstance(self.decision, Delivered):
             return "delivered"
         return "dead" if isinstance(self.decision, Dead) else "pending"
+
+    def without_words(self) -> Result:
+        """The same, without what the endpoint said."""
+        return replace(self, outcome=replace(self.outcome, error=UNSTORABLE, response=None))
 
 
 @dataclass(frozen=True)
@@ -117,18 +122,33 @@ class Settler:
             await asyncio.sleep(GATHER_SECONDS)
             try:
                 await self._settle()
-            except AppError as error:
-                log.warning("cannot settle deliveries", waiting=len(self._waiting), error=str(error)[:500])
+            except Exception as error:
+                log.warning("cannot settle deliveries", waiting=len(self._waiting), error=str(error)[:500],
+                            exc_info=None if isinstance(error, AppError) else error)  # fmt: skip
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _settle(self) -> None:
         results = self._waiting[:RESULTS_MAX]
         # Where this is cut off, they stay and are settled again, which changes nothing for those that were.
-        settled = await settle(self._database, results, self._settings.disable_after_seconds)
+        settled = await self._write(results)
         del self._waiting[: len(results)]
         if not self._waiting:
             self._some.clear()
         self._settled(len(results), settled)
+
+    async def _write(self, results: Sequence[Result]) -> Settled:
+        try:
+            return await settle(self._database, results, self._settings.disable_after_seconds)
+        except Unavailable:
+            raise
+        except AppError:
+            # Something that an endpoint said cannot be stored; it holds up nothing else.
+            if len(results) == 1:
+                bare = [results[0].without_words()]
+                return await settle(self._database, bare, self._settings.disable_after_seconds)
+            half = len(results) // 2
+            first, second = await self._write(results[:half]), await self._write(results[half:])
+            return Settled(first.pending + second.pending, first.dead + second.dead, first.disabled + second.disabled)
 
 
 def recover(settings: WebhookSettings, moved: Callable[[Settled], None]) -> Callable[[Database, int], Awaitable[int]]:

@@ -194,6 +194,10 @@ class Worker:
         except asyncio.CancelledError:
             duration_ms = int((time.monotonic() - began) * 1000)
             self._end(row, Outcome(None, "The process stopped during the attempt.", None, duration_ms, None))
+        except Exception:
+            log.exception("attempt failed", delivery_id=row["id"])
+            outcome = Outcome(None, "The attempt failed within the service; its log says why.", None, 0, None)
+            self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, 0))
         finally:
             self._open_bytes -= len(body or b"")
 

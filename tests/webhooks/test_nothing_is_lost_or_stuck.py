@@ -25,9 +25,13 @@ from app.db.database import Database
 from app.db.sql import Statement
 from app.embedded import Servers
 from app.http.metrics import Metrics
+from app.http.service import Service
 from app.settings import DatabaseSettings, NatsSettings, WebhookSettings
 from app.surface import SUBJECTS
 from app.webhooks.fanout import fan_out
+from app.webhooks.policy import Again, Delivered
+from app.webhooks.sender import Outcome
+from app.webhooks.settling import Result, Settled, Settler
 from tests.api_process import ApiProcess, serving
 from tests.conftest import ADMIN_KEY, Make
 from tests.waiting import eventually
@@ -334,3 +338,31 @@ async def test_an_event_larger_than_a_message_is_delivered(clone: Clone, servers
         tested = await client.post(f"/v1/webhooks/{(await client.get('/v1/webhooks')).json()['items'][0]['id']}/test")
         assert tested.status_code == 202
         await receiver.until(lambda: len(receiver.received) == 2)
+
+
+async def test_words_that_cannot_be_stored_hold_up_no_settlement(fresh: Service) -> None:
+    database = fresh.ground.database
+    await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES (:t)"), t=TENANT)
+    rows = await database.rows(
+        Statement(
+            "INSERT INTO webhook_deliveries (tenant_id, webhook_id, event_type, body, status, lapses_at, attempt_count)"
+            " SELECT :t, 'wh', 'webhook.test', '{}', 'sending', now() + interval '1 hour', 1 FROM generate_series(1, 5)"
+            " RETURNING id, clock_timestamp() AS now"
+        ),
+        t=TENANT,
+    )
+    settled: list[Settled] = []
+    settler = Settler(database, WebhookSettings(), lambda _count, found: settled.append(found))
+    settler.start()
+    for n, row in enumerate(rows):
+        outcome = Outcome(500, "No.", "\x00" if n == 2 else "text", 1, None)
+        settler.add(Result(TENANT, row["id"], 1, row["now"], outcome, Again(60) if n else Delivered()))
+
+    async def all_settled() -> bool:
+        return bool(settled)
+
+    await eventually(all_settled, "the settlement")
+    await settler.close()
+    assert (settled, len(rows)) == ([Settled(pending=4, dead=0, disabled=0)], 5)
+    attempts = await database.rows(Statement("SELECT response, error FROM webhook_attempts"))
+    assert sorted(row["response"] or "" for row in attempts) == ["", "text", "text", "text", "text"]
