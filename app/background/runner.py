@@ -74,8 +74,9 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
         # A little apart, so that processes started together do not look for work together for ever.
         pause *= random.uniform(0.9, 1.1)  # noqa: S311 - no secret
         if entry.bell is not None and pause and not failures:
-            # However often it is rung, it rests for as long as it worked.
-            await _pause(stop, min(time.monotonic() - started, pause))
+            if not done:
+                # However often it is rung, it rests for as long as it looked in vain.
+                await _pause(stop, min(time.monotonic() - started, pause))
             await entry.bell.wait(pause)
         else:
             await _pause(stop, pause)
