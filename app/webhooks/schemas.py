@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -124,6 +124,7 @@ class WebhookList(ListQuery):
     failing: bool | None = Field(None, description="Whether no attempt has succeeded since `failing_since`.")
     created_after: Instant | None = None
     created_before: Instant | None = None
+    sort: Literal["created_at"] | None = None
 
 
 class Webhook(BaseModel):
