@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from app.embedded import start_servers
 from benchmarks import generator
 from benchmarks.ground import FOLDER, Ground, post, service_process, standing
-from benchmarks.process import HOST, Server, free_port, serving
+from benchmarks.process import HOST, Server, children, cpu_seconds, free_port, serving
 from benchmarks.request import Request
 from benchmarks.rounds import Bound, Comparison, Load, Pace, compare
 
@@ -38,6 +38,7 @@ class Sides:
 
     ground: Ground
     servers: dict[str, Server]
+    redis_pid: int
 
     def load(self, side: str, request: Request, key: str = "") -> Load:
         """The load of this request on one of them."""
@@ -53,13 +54,29 @@ class Sides:
                   f" {ratio.low:.2f} to {ratio.high:.2f}{least}", flush=True)  # fmt: skip
         return all(ratio.holds for ratio in ratios)
 
+    def work(self, side: str, request: Request) -> Load:
+        """Requests for each second that the API, PostgreSQL and Redis work: what others do, it leaves out."""
+        pids = (self.servers[side].pid, self.ground.postgres_pid, self.redis_pid)
+
+        def load(clients: int, seconds: int) -> float:
+            before = sum(used(pid) for pid in pids)
+            rate = generator.load(self.servers[side].url, [request], self.ground.key, clients, seconds).rate
+            return rate * seconds / (sum(used(pid) for pid in pids) - before)
+
+        return load
+
+
+def used(pid: int) -> float:
+    """The processor time of a process and all below it."""
+    return cpu_seconds(pid) + sum(used(child) for child in children(pid))
+
 
 @contextlib.contextmanager
 def sides() -> Iterator[Sides]:
     """All of them, running."""
     with standing(rows=0) as ground, contextlib.ExitStack() as stack:
-        redis = start_servers(FOLDER / "redis", ephemeral=True, postgres=False, nats=False)
-        url = stack.enter_context(redis).redis_url
+        redis = stack.enter_context(start_servers(FOLDER / "redis", ephemeral=True, postgres=False, nats=False))
+        url = redis.redis_url
         more = {"CAIRN_REDIS__URL": url, "CAIRN_BACKGROUND__ENABLED": "false"}
 
         def process(**settings: str) -> Server:
@@ -75,11 +92,14 @@ def sides() -> Iterator[Sides]:
                 "CAIRN_LOG__LEVEL": "WARNING", **more, **UNCACHED,
             }  # fmt: skip
             servers[kind] = stack.enter_context(serving(command, port, environment))
-        yield Sides(ground, servers)
+        yield Sides(ground, servers, redis.pids()["Valkey"])
 
 
 def versions(run: Sides) -> bool:
     """A version of two kilobytes: from the memory of the service, from PostgreSQL, and from Redis."""
+    limits = {"PostgreSQL": run.work("uncached", VERSION)}
+    run.compared("version, by processor time", "from Redis", limits, run.work("redis", VERSION))
+    run.compared("version, by processor time", "from memory", limits, run.work("service", VERSION))
     limits = {"PostgreSQL": run.load("uncached", VERSION)}
     run.compared("version", "from Redis", limits, run.load("redis", VERSION))
     return run.compared("version", "from memory", limits, run.load("service", VERSION), Bound("PostgreSQL", 1.5))
