@@ -1,13 +1,25 @@
 -- name: sequence
 -- The lock is tried first and held to the commit, so positions are given by one session at a time; the rows that
 -- somebody else is still inserting are not seen, and get a later position. The head's row lock orders it all.
+-- SKIP LOCKED: a tenant whose head somebody holds is left for later, and named, so that its events can be passed over
+-- and those of the others do not wait.
 WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS held),
-taken AS (
-  DELETE FROM outbox AS o USING (
-    SELECT w.ctid AS place FROM outbox AS w, alone WHERE alone.held
-    ORDER BY w.number LIMIT CAST(:limit AS bigint) FOR UPDATE OF w SKIP LOCKED
-  ) AS waiting
-  WHERE o.ctid = waiting.place RETURNING o.*
+waiting AS MATERIALIZED (
+  SELECT w.ctid AS place, w.tenant_id FROM outbox AS w, alone
+  WHERE alone.held AND w.tenant_id <> ALL (CAST(:passed_over AS text[]))
+  ORDER BY w.number LIMIT CAST(:limit AS bigint) FOR UPDATE OF w SKIP LOCKED
+), tenant AS MATERIALIZED (
+  SELECT DISTINCT tenant_id FROM waiting
+), free AS MATERIALIZED (
+  SELECT h.tenant_id FROM event_heads AS h WHERE h.tenant_id IN (SELECT tenant_id FROM tenant)
+  ORDER BY h.tenant_id FOR NO KEY UPDATE SKIP LOCKED
+), open AS MATERIALIZED (
+  SELECT tenant_id FROM free
+  UNION ALL
+  SELECT t.tenant_id FROM tenant AS t WHERE NOT EXISTS (SELECT FROM event_heads AS h WHERE h.tenant_id = t.tenant_id)
+), taken AS (
+  DELETE FROM outbox AS o USING waiting AS w
+  WHERE o.ctid = w.place AND w.tenant_id = ANY (ARRAY(SELECT tenant_id FROM open)) RETURNING o.*
 ), counted AS (
   SELECT tenant_id, count(*) AS events FROM taken GROUP BY tenant_id
 ), heads AS (
@@ -23,7 +35,8 @@ taken AS (
   FROM taken AS t JOIN counted AS c USING (tenant_id) JOIN heads AS h USING (tenant_id)
 )
 SELECT array_agg(CAST(EXTRACT(epoch FROM clock_timestamp() - occurred_at) AS float8)) AS waited,
-       (SELECT array_agg(tenant_id) FROM counted) AS tenant_ids
+       (SELECT array_agg(tenant_id) FROM counted) AS tenant_ids,
+       ARRAY(SELECT tenant_id FROM tenant EXCEPT SELECT tenant_id FROM open) AS held
 FROM taken
 
 -- name: read

@@ -14,6 +14,8 @@ EVENT = Shape(
     "id", "type", "subject_type", "subject_id", "subject_parent_id", instant("occurred_at"), "position", "data"
 )
 SQL = load(__file__, event=EVENT.json("e"), size=stored_bytes("t.data"))
+# How often a round looks for more behind the events of tenants whose heads are held.
+ROUNDS_MAX = 8
 MISSING_MONTH = SQL["month_is_missing"]
 
 
@@ -45,9 +47,21 @@ async def sequence(database: Reader, limit: int) -> Sequenced:
     """Give positions to the oldest committed events, at most `limit`.
 
     Each tenant's positions are dense, and an event's position is committed with the event itself: whoever sees a
-    position sees all before it. One caller works at a time; another finds nothing.
+    position sees all before it. One caller works at a time; another finds nothing. A tenant whose head is held, as by
+    a batch that makes a webhook, is passed over until it is free: no tenant holds up the events of another.
     """
-    row = await database.row(SQL["sequence"], lock=SEQUENCER_LOCK, limit=limit)
-    if row is None or row["waited"] is None:
-        return Sequenced([], [])
-    return Sequenced(list(row["waited"]), list(row["tenant_ids"]))
+    waited: list[float] = []
+    tenant_ids: dict[str, None] = {}
+    passed_over: list[str] = []
+    for _ in range(ROUNDS_MAX):
+        row = await database.row(
+            SQL["sequence"], lock=SEQUENCER_LOCK, limit=limit - len(waited), passed_over=passed_over
+        )
+        if row is None:
+            break
+        waited += row["waited"] or []
+        tenant_ids |= dict.fromkeys(row["tenant_ids"] or [])
+        passed_over += row["held"]
+        if not row["held"] or len(waited) >= limit:
+            break
+    return Sequenced(waited, list(tenant_ids))
