@@ -13,7 +13,7 @@ from app.settings import Settings
 
 HEAD = """\
 # Every setting of Cairn with its default. Copy this file to .env and uncomment what you change, or set the variables.
-# This file is made from app/settings.py by `make env`.
+# This file is made from app/settings by `make env`.
 """
 
 

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from yarl import URL
 
 from app.errors import invalid
-from app.settings import networks_and_names
+from app.settings.webhooks import networks_and_names
 
 Address = IPv4Address | IPv6Address
 # Gives the addresses of a name, as text; raises OSError where it has none.

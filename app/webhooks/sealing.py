@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from app.errors import Conflict
-from app.settings import encryption_keys
+from app.settings.webhooks import encryption_keys
 
 
 class EncryptionKeyMissing(Conflict):
