@@ -34,7 +34,7 @@ ENV PATH=/opt/cairn/bin:$PATH \
 WORKDIR /srv/cairn
 USER 10001:10001
 EXPOSE 8000
-# A worker serves no HTTP; the compose file turns this check off for it.
+# A worker serves no API; the compose file turns this check off for it.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + os.environ['CAIRN_HTTP__PORT'] + '/healthz', timeout=2)"]
 CMD ["cairn", "serve"]

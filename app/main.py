@@ -16,6 +16,7 @@ from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry, Runner
 from app.background.singletons import ServiceLease
+from app.background.telling import telling
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints, Hints, each
 from app.bus.part import Nats
@@ -132,6 +133,10 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         hints.listen(delivering.heard)
         await asyncio.gather(hints.open(), streams.open())
         keys = Keys(database, settings.auth)
+        metrics.measure_by(partial(delivering.measure, database))
+        if settings.background.metrics_port is not None:
+            port = settings.background.metrics_port
+            await stack.enter_async_context(telling(metrics, database, settings.http.host, port))
         await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering))
         on_ready()
         await until.wait()

@@ -19,6 +19,13 @@ class BackgroundSettings(Group):
     housekeeping_lease_seconds: int = Field(
         15, ge=1, le=3600, description="The one process that keeps house is replaced when it is silent for longer."
     )
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="`cairn worker` answers /metrics on this port of CAIRN_HTTP__HOST; 0 takes a free one. Empty: it"
+        " answers nothing.",
+    )
 
 
 class QueueSettings(Group):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.http.service import Service
 from benchmarks.faults.parts import nats_part, valkey_part
 from benchmarks.process import children
-from tests.api_process import of, serving
+from tests.api_process import Command, of, serving
 from tests.conftest import Make, http, new_tenant
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 from tests.webhooks.receiving import Received, receiving
 
 EVENTS = 20
@@ -141,3 +142,35 @@ async def absences_add_up(client: httpx.AsyncClient, parent: int, kill: Callable
 def _serves(pid: int) -> bool:
     """Whether it is one of the API processes, and not what looks after their shared memory."""
     return b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_a_worker_tells_what_it_does_on_a_port_of_its_own(clone: Callable[[], Awaitable[str]]) -> None:
+    database = await clone()
+    worker = Command("worker", url=database, background__metrics_port=0)
+    try:
+        told = await asyncio.to_thread(until, lambda: re.search(r'"port": (\d+)', worker.output()), "its port")
+        with serving(database, background__enabled=False) as process:
+            async with of(process) as client, httpx.AsyncClient(base_url=f"http://127.0.0.1:{told[1]}") as stranger:
+                assert (await client.put("/v1/tenants/acme", json={})).status_code == 201
+                client.headers["x-tenant-id"] = "acme"
+                await Make(client).workflow()
+
+                async def sequenced() -> bool:
+                    return (await figures(stranger))["cairn_events_sequenced_total"] == 1
+
+                await eventually(sequenced, "the event")
+                assert (await figures(client))["cairn_events_sequenced_total"] == 0
+                runs = 'cairn_background_runs_total{job="sequence events",outcome="done"}'
+                assert (await figures(stranger))[runs] >= 1
+                assert (await stranger.get("/v1/workflows")).status_code == 404
+                taken = Command("worker", url=database, background__metrics_port=int(told[1]))
+                try:
+                    assert await asyncio.to_thread(taken.wait) == 1
+                    assert "correct CAIRN_BACKGROUND__METRICS_PORT." in taken.output()
+                    assert "Traceback" not in taken.output()
+                finally:
+                    taken.close()
+        worker.send(signal.SIGTERM)
+        assert await asyncio.to_thread(worker.wait, 10) == 0
+    finally:
+        worker.close()

@@ -46,7 +46,8 @@ def environment_of(name: str, servers: Servers, database: str, port: int) -> dic
     environment: dict[str, str] = services()[name]["environment"]
     here = {variable: addresses.pop(value, value) for variable, value in environment.items()}
     assert addresses == {}, "the compose file names another server"
-    return here | {"CAIRN_HTTP__HOST": "127.0.0.1", "CAIRN_HTTP__PORT": str(port)} | BESIDES
+    ports = {"CAIRN_HTTP__PORT": str(port), "CAIRN_BACKGROUND__METRICS_PORT": "0"}
+    return here | {"CAIRN_HTTP__HOST": "127.0.0.1"} | ports | BESIDES
 
 
 def test_b40_migrate_then_serve_then_work(servers: Servers, first_boot: str) -> None:
