@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ import redis
 from app.bus.declared import declared
 from app.settings import NatsSettings
 from benchmarks.faults.parts import EmbeddedPart, nats_part, paused, valkey_part
-from tests.api_process import ApiProcess, serving
+from tests.api_process import ApiProcess, of, serving
 from tests.bus.working import asking, told
-from tests.faults.living import DELIVERING, everything_arrives, living, require_near
+from tests.faults.living import DELIVERING, Seen, everything_arrives, living, require_near
 from tests.waiting import eventually
 from tests.webhooks.receiving import receiving
 
@@ -83,6 +84,33 @@ async def test_b28_the_service_goes_on_whatever_becomes_of(name: str, clone: Clo
                     part.kill()
             # One process, from the first request to the last.
             assert process.process.poll() is None
+
+
+async def test_b28_two_processes_go_on_while_both_hang_and_each_delivers_what_it_finds(
+    clone: Clone, tmp_path: Path
+) -> None:
+    valkey, nats = valkey_part(tmp_path), nats_part(tmp_path)
+    try:
+        await asyncio.gather(asyncio.to_thread(valkey.start), asyncio.to_thread(nats.start))
+        async with receiving() as receiver:
+            settings = {**DELIVERING, "redis__url": valkey.url, "nats__url": nats.url}
+            with serving(database := await clone(), **settings) as one, serving(database, **settings) as other:
+                async with living(one, receiver.url) as (tenant, seen), of(other) as elsewhere:
+                    elsewhere.headers["x-tenant-id"] = "acme"
+                    await eventually(seen.without, "both")
+                    normal = await tenant.rounds()
+                    with paused(valkey), paused(nats):
+                        require_near(normal, await tenant.rounds())
+                        for each in (seen, Seen(elsewhere)):
+                            await eventually(partial(each.without, "redis", "nats"), "that both hang")
+                        require_near(normal, await tenant.rounds())
+                    for each in (seen, Seen(elsewhere)):
+                        await eventually(each.without, "both")
+                    require_near(normal, await tenant.rounds())
+                    await everything_arrives(tenant, receiver)
+    finally:
+        valkey.kill()
+        nats.kill()
 
 
 async def test_without_either_of_them_one_process_does_it_all(clone: Clone) -> None:
