@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import aiohttp
 import structlog
 from aiohttp.abc import AbstractResolver, ResolveResult
-from multidict import CIMultiDict
 
 from app import __version__
 from app.settings import WebhookSettings
@@ -211,10 +210,10 @@ def _noting_kept_connections() -> aiohttp.TraceConfig:
     return noting
 
 
-def _headers(message: Message) -> CIMultiDict[str]:
+def _headers(message: Message) -> dict[str, str]:
     timestamp = int(time.time())
     # They were checked when they were saved, and here once more: one of them could send the rest elsewhere.
-    headers = CIMultiDict((name, value) for name, value in message.headers.items() if not is_reserved(name))
+    headers = {name: value for name, value in message.headers.items() if not is_reserved(name)}
     headers["Content-Type"] = "application/json"
     headers["User-Agent"] = f"cairn/{__version__}"
     headers["Accept-Encoding"] = "identity"
