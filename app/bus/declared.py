@@ -19,8 +19,6 @@ API_SECONDS = 3.0
 CONSUMER = "cairn-webhooks"
 # What the server says, by the numbers that it promises.
 STREAM_MISSING, CONSUMER_MISSING, STREAM_DIFFERS, NO_ROOM = 10059, 10014, 10058, 10047
-# "multiple non-filtered consumers", "filtered consumer not unique" and "consumer must be deliver all" on a work queue.
-NOT_ALONE = (10099, 10100)
 # Another process may declare the same at the same time, or what is declared may be deleted meanwhile.
 TRIES = 3
 

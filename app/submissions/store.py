@@ -125,7 +125,6 @@ def lease_of(given: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
 _RETURNED = ", ".join(
     f"s.{column.name}" for column in SUBMISSION.columns if not column.verbatim and column.name != "session_key"
 )
-# Its session may be as new as the submission itself, and is not to be seen yet.
 
 
 def _with_session_key(sql: str) -> Shape:
@@ -133,6 +132,7 @@ def _with_session_key(sql: str) -> Shape:
     return Shape(*(computed(name, sql) if (name := column.name) == "session_key" else column for column in columns))
 
 
+# The session may be as new as the submission itself, and is not to be seen yet.
 _ADMITTED, _READMITTED = _with_session_key("CAST(:session_key AS text)"), _with_session_key("{t}.session_key")
 _RECEIPT = Shape("submission_id", instant("accepted_at"))
 SQL = load(
