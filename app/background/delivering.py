@@ -15,7 +15,7 @@ from app.settings import WebhookSettings
 from app.webhooks.announcing import announce
 from app.webhooks.delivery_store import DELIVERIES_KIND
 from app.webhooks.fanout import fan_out
-from app.webhooks.pipeline import SQL
+from app.webhooks.pipeline import LAPSED_MAX, LETTERS_MAX, LOST_MAX, SQL
 from app.webhooks.relay import Relay, lapse
 from app.webhooks.settling import Settled, recover
 from app.webhooks.worker import Worker
@@ -36,13 +36,13 @@ class Delivering:
         """The lines of the timetable."""
         settings, look = self._settings, self._settings.look_seconds
         relay = Relay(settings, self._streams, self._given_up)
-        told = self._metrics.letters_announced.inc
+        tell = announce(self._streams, self._metrics.letters_announced.inc)
         return [
             Entry("make deliveries", fan_out(self.due.ring), look, limit=2000, bell=self.sequenced),
             Entry("hand deliveries out", relay.run, look, limit=1000, bell=self.due),
-            Entry("hand lost deliveries out anew", lapse(self.due.ring), LAPSE_SECONDS, limit=1000),
-            Entry("settle lost attempts", recover(settings, self.settled), LAPSE_SECONDS, limit=200),
-            Entry("announce dead letters", announce(self._streams, told), LETTER_SECONDS, limit=50, bell=self.dead),
+            Entry("hand lost deliveries out anew", lapse(self.due.ring), LAPSE_SECONDS, limit=LAPSED_MAX),
+            Entry("settle lost attempts", recover(settings, self.settled), LAPSE_SECONDS, limit=LOST_MAX),
+            Entry("announce dead letters", tell, LETTER_SECONDS, limit=LETTERS_MAX, bell=self.dead),
         ]
 
     def worker(self, database: Database, subjects: Sequence[Subject]) -> Worker:

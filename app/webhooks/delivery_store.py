@@ -32,11 +32,15 @@ _ATTEMPTS = (
     "SELECT m.* FROM webhook_attempts AS m WHERE m.tenant_id = {t}.tenant_id AND m.delivery_id = {t}.id"
     f" ORDER BY m.number DESC LIMIT {ATTEMPTS_SHOWN_MAX}) AS a)"
 )
+# What an event says to an endpoint, of its row `e`. Written here alone, so that every attempt sends the same.
+EVENT_BODY = (
+    "(SELECT row_to_json(shown) FROM (SELECT e.type, "
+    + instant_sql("e.occurred_at")
+    + ' AS "timestamp", e.data) AS shown)'
+)
 # What is kept, or the event as it is sent; null where neither is there any more.
 BODY = (
-    "COALESCE({t}.body, (SELECT (SELECT row_to_json(shown) FROM (SELECT e.type, "
-    + instant_sql("e.occurred_at")
-    + ' AS "timestamp", e.data) AS shown) FROM events AS e WHERE e.tenant_id = {t}.tenant_id'
+    f"COALESCE({{t}}.body, (SELECT {EVENT_BODY} FROM events AS e WHERE e.tenant_id = {{t}}.tenant_id"
     " AND e.position = {t}.event_position AND e.sequenced_at = {t}.event_sequenced_at))"
 )
 _COLUMNS = (

@@ -1,6 +1,19 @@
--- fragment: body
--- What an event alone says, rendered alike at every attempt.
-(SELECT row_to_json(shown) FROM (SELECT e.type, {{occurred_at}} AS "timestamp", e.data) AS shown)
+-- fragment: window
+-- How many deliveries an endpoint may have under way. One that fails gets one at a time, so that it holds up little, and
+-- is not stormed once it is back.
+CASE WHEN w.failing_since IS NULL THEN CAST(:concurrency AS int) ELSE 1 END
+
+-- fragment: failing_for_long
+clock_timestamp() - w.failing_since >= make_interval(secs => CAST(:disable_after_seconds AS float8))
+
+-- fragment: next_lane
+-- One look into the index, however many wait in a lane.
+SELECT n.tenant_id, n.webhook_id, n.due_at, l.turn + 1
+FROM lane AS l CROSS JOIN LATERAL (
+  SELECT d.tenant_id, d.webhook_id, d.due_at FROM webhook_deliveries AS d
+  WHERE d.status = 'pending' AND (d.tenant_id, d.webhook_id) > (l.tenant_id, l.webhook_id)
+  ORDER BY d.tenant_id, d.webhook_id, d.due_at LIMIT 1
+) AS n
 
 -- name: fan_out
 -- SKIP LOCKED: another process hands out the events of another tenant. The order is at random, so that no tenant waits
@@ -68,20 +81,15 @@ SELECT (SELECT count(*) FROM moved) AS heads, (SELECT count(*) FROM taken) AS ev
        (SELECT count(*) FROM made) AS deliveries
 
 -- name: lanes
--- A lane is a webhook with deliveries that wait. It costs one look into the index, however many wait in it. Those that
--- have something due and room for it are locked, SKIP LOCKED: another process fills another lane, and none overfills one.
+-- A lane is a webhook with deliveries that wait. Those that have something due and room for it are locked, SKIP LOCKED:
+-- another process fills another lane, and none overfills one.
 WITH RECURSIVE lane AS (
   (SELECT d.tenant_id, d.webhook_id, d.due_at, 1 AS turn FROM webhook_deliveries AS d
    WHERE d.status = 'pending' AND (d.tenant_id, d.webhook_id) > (:after_tenant, :after_webhook)
    ORDER BY d.tenant_id, d.webhook_id, d.due_at LIMIT 1)
   UNION ALL
-  SELECT n.tenant_id, n.webhook_id, n.due_at, l.turn + 1
-  FROM lane AS l CROSS JOIN LATERAL (
-    SELECT d.tenant_id, d.webhook_id, d.due_at FROM webhook_deliveries AS d
-    WHERE d.status = 'pending' AND (d.tenant_id, d.webhook_id) > (l.tenant_id, l.webhook_id)
-    ORDER BY d.tenant_id, d.webhook_id, d.due_at LIMIT 1
-  ) AS n
-  WHERE l.turn < 1000
+  {{next_lane}}
+  WHERE l.turn < {{lanes_max}}
 ), held AS MATERIALIZED (
   SELECT l.turn FROM lane AS l CROSS JOIN LATERAL (
     SELECT w.id FROM webhooks AS w
@@ -90,25 +98,24 @@ WITH RECURSIVE lane AS (
              SELECT FROM webhook_deliveries AS u
              WHERE u.tenant_id = w.tenant_id AND u.webhook_id = w.id AND u.status IN ('queued', 'sending')
              LIMIT 100
-           ) AS under_way) < CASE WHEN w.failing_since IS NULL THEN CAST(:concurrency AS int) ELSE 1 END
+           ) AS under_way) < {{window}}
     FOR NO KEY UPDATE OF w SKIP LOCKED
   ) AS free
   WHERE l.due_at <= statement_timestamp()
-  LIMIT 100
+  LIMIT {{lanes_held_max}}
 )
 SELECT l.tenant_id, l.webhook_id, l.turn, h.turn IS NOT NULL AS held, w.id IS NULL AS unwanted
 FROM lane AS l LEFT JOIN held AS h USING (turn) LEFT JOIN LATERAL (
   SELECT w.id FROM webhooks AS w WHERE w.tenant_id = l.tenant_id AND w.id = l.webhook_id AND w.enabled LIMIT 1
 ) AS w ON true
-WHERE h.turn IS NOT NULL OR w.id IS NULL OR l.turn = 1000
+WHERE h.turn IS NOT NULL OR w.id IS NULL OR l.turn = {{lanes_max}}
 ORDER BY l.turn
 
 -- name: hand_out
--- The lanes are locked by this transaction, and this statement looks anew: what is under way is counted exactly. An
--- endpoint that fails gets one at a time, so that it holds up little, and is not stormed once it is back.
+-- The lanes are locked by this transaction, and this statement looks anew: what is under way is counted exactly.
 WITH room AS MATERIALIZED (
   SELECT l.tenant_id, l.webhook_id,
-         CASE WHEN w.failing_since IS NULL THEN CAST(:concurrency AS int) ELSE 1 END - (
+         {{window}} - (
            SELECT count(*) FROM webhook_deliveries AS u
            WHERE u.tenant_id = l.tenant_id AND u.webhook_id = l.webhook_id AND u.status IN ('queued', 'sending')
          ) AS free
@@ -156,14 +163,12 @@ WITH doomed AS MATERIALIZED (
   ) AS l CROSS JOIN LATERAL (
     SELECT d.tenant_id, d.id FROM webhook_deliveries AS d
     WHERE d.status = 'pending' AND d.tenant_id = l.tenant_id AND d.webhook_id = l.webhook_id
-    ORDER BY d.due_at LIMIT 200 FOR UPDATE SKIP LOCKED
+    ORDER BY d.due_at LIMIT {{given_up_max}} FOR UPDATE SKIP LOCKED
   ) AS d
-  LIMIT 200
+  LIMIT {{given_up_max}}
 ), ended AS (
   UPDATE webhook_deliveries AS d
-  SET status = 'dead', ended_at = clock_timestamp(), body = COALESCE(d.body, (
-    SELECT {{body}} FROM events AS e WHERE e.tenant_id = d.tenant_id AND e.position = d.event_position
-      AND e.sequenced_at = d.event_sequenced_at))
+  SET status = 'dead', ended_at = clock_timestamp(), body = {{kept_body}}
   FROM doomed AS x WHERE d.tenant_id = x.tenant_id AND d.id = x.id
   RETURNING d.tenant_id, d.id, d.attempt_count, d.last_error, x.reason
 )
@@ -176,7 +181,7 @@ RETURNING 1
 WITH lapsed AS MATERIALIZED (
   SELECT tenant_id, id FROM webhook_deliveries
   WHERE status = 'queued' AND lapses_at <= statement_timestamp()
-  ORDER BY lapses_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+  ORDER BY lapses_at LIMIT {{lapsed_max}} FOR UPDATE SKIP LOCKED
 )
 UPDATE webhook_deliveries AS d SET status = 'pending', lapses_at = NULL
 FROM lapsed AS l WHERE d.tenant_id = l.tenant_id AND d.id = l.id
@@ -242,9 +247,7 @@ WITH given AS MATERIALIZED (
     due_at = CASE WHEN g.status = 'pending' THEN clock_timestamp() + make_interval(secs => g.pause) ELSE d.due_at END,
     ended_at = CASE WHEN g.status <> 'pending' THEN clock_timestamp() END,
     round_count = d.round_count - CAST(g.interrupted AS int),
-    body = CASE WHEN g.status = 'dead' THEN COALESCE(d.body, (
-      SELECT {{body}} FROM events AS e WHERE e.tenant_id = d.tenant_id AND e.position = d.event_position
-        AND e.sequenced_at = d.event_sequenced_at)) ELSE d.body END
+    body = CASE WHEN g.status = 'dead' THEN {{kept_body}} ELSE d.body END
   FROM given AS g
   WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.attempt_count = g.number AND d.status = 'sending'
   RETURNING g.*, d.webhook_id
@@ -261,14 +264,9 @@ WITH given AS MATERIALIZED (
 ), changing AS MATERIALIZED (
   SELECT w.tenant_id, w.id, h.well, h.gone,
          CASE WHEN h.gone THEN 'gone'
-              WHEN NOT h.well AND clock_timestamp() - w.failing_since
-                >= make_interval(secs => CAST(:disable_after_seconds AS float8)) THEN 'failing' END AS reason
+              WHEN NOT h.well AND {{failing_for_long}} THEN 'failing' END AS reason
   FROM health AS h JOIN webhooks AS w ON w.tenant_id = h.tenant_id AND w.id = h.webhook_id
-  WHERE w.enabled AND (
-    h.gone OR h.well = (w.failing_since IS NOT NULL)
-    OR NOT h.well AND clock_timestamp() - w.failing_since
-      >= make_interval(secs => CAST(:disable_after_seconds AS float8))
-  )
+  WHERE w.enabled AND (h.gone OR h.well = (w.failing_since IS NOT NULL) OR NOT h.well AND {{failing_for_long}})
   ORDER BY w.tenant_id, w.id FOR NO KEY UPDATE OF w
 ), changed AS (
   UPDATE webhooks AS t SET
@@ -295,14 +293,14 @@ SELECT tenant_id, id, attempt_count AS number, round_count,
        lapses_at - make_interval(secs => CAST(:seconds AS float8)) AS started_at
 FROM webhook_deliveries
 WHERE status = 'sending' AND lapses_at <= statement_timestamp()
-ORDER BY lapses_at LIMIT 200
+ORDER BY lapses_at LIMIT {{lost_max}}
 
 -- name: unannounced
 SELECT l.tenant_id, l.id, {{letter}} AS letter, l.subject,
        CASE WHEN octet_length(CAST(d.body AS text)) <= CAST(:bytes AS bigint) THEN d.body END AS event
 FROM dead_letters AS l LEFT JOIN webhook_deliveries AS d ON d.tenant_id = l.tenant_id AND d.id = l.subject
 WHERE l.announced_at IS NULL AND l.source = 'webhook'
-ORDER BY l.created_at LIMIT 50
+ORDER BY l.created_at LIMIT {{letters_max}}
 
 -- name: announced
 UPDATE dead_letters AS l SET announced_at = clock_timestamp()
@@ -317,12 +315,7 @@ WITH RECURSIVE lane AS (
   (SELECT d.tenant_id, d.webhook_id, d.due_at, 1 AS turn FROM webhook_deliveries AS d
    WHERE d.status = 'pending' ORDER BY d.tenant_id, d.webhook_id, d.due_at LIMIT 1)
   UNION ALL
-  SELECT n.tenant_id, n.webhook_id, n.due_at, l.turn + 1
-  FROM lane AS l CROSS JOIN LATERAL (
-    SELECT d.tenant_id, d.webhook_id, d.due_at FROM webhook_deliveries AS d
-    WHERE d.status = 'pending' AND (d.tenant_id, d.webhook_id) > (l.tenant_id, l.webhook_id)
-    ORDER BY d.tenant_id, d.webhook_id, d.due_at LIMIT 1
-  ) AS n
+  {{next_lane}}
   WHERE l.turn < 10000
 )
 SELECT (SELECT count(*) FROM (

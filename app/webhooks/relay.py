@@ -12,13 +12,12 @@ from app.bus.work import Stream, Streams, Work
 from app.db.database import Database
 from app.errors import AppError
 from app.settings import WebhookSettings
-from app.webhooks.pipeline import SQL
+from app.webhooks.pipeline import LANES_HELD_MAX, LANES_MAX, SQL
 
 # One run looks at no more pages of lanes than these, then others have their turn.
 PAGES_MAX = 20
 # Nor does it give up more than so many times what a statement does, after each page.
 GIVE_UPS_MAX = 10
-LANES_OF_A_PAGE, HELD_OF_A_PAGE = 1000, 100
 log = structlog.get_logger("cairn.webhooks")
 
 
@@ -100,8 +99,8 @@ class Relay:
                 else []
             )
         # Behind the last one that was held, nobody has asked whether there is room.
-        last = held[-1] if len(held) == HELD_OF_A_PAGE else lanes[-1] if lanes else None
-        if last is not None and len(held) < HELD_OF_A_PAGE and last["turn"] < LANES_OF_A_PAGE:
+        last = held[-1] if len(held) == LANES_HELD_MAX else lanes[-1] if lanes else None
+        if last is not None and len(held) < LANES_HELD_MAX and last["turn"] < LANES_MAX:
             last = None
         return _Page(
             [HandOut(*row) for row in rows],
