@@ -101,6 +101,6 @@ class ServiceLease:
             return
         token, self._token = self._token, None
         try:
-            await store.release(database.once(OURS), _POSTGRESQL_ALONE, OURS, self.name, self.holder, token)
+            await store.release(database.once(OURS), OURS, self.name, self.holder, token)
         except LeaseLost:
             log.warning("the work of one went to another process", lease=self.name)

@@ -211,7 +211,7 @@ def _inner(call: Call, index: int, operation: Operation) -> tuple[Endpoint, list
     inner.ground, inner.caller, inner.batched = call.ground, call.caller, True
     inner.raw_body = operation.sent(endpoint)
     inner.writer, inner.reader, inner.moved = call.writer, call.reader, call.moved
-    inner.held = call.held
+    inner.held, inner.afterwards = call.held, call.afterwards
     return endpoint, values, inner
 
 

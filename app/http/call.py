@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 
@@ -100,6 +100,11 @@ class Call(Request):
         return []
 
     @cached_property
+    def afterwards(self) -> list[Callable[[], Awaitable[None]]]:
+        """What is to be done for this call once it is committed, and not before: a handler adds to it. None raises."""
+        return []
+
+    @cached_property
     def claim(self) -> KeyClaim | None:
         """The Idempotency-Key with the request's fingerprint. Raises `InvalidInput` for a malformed one."""
         key = self.headers.get("idempotency-key")
@@ -142,9 +147,12 @@ class Call(Request):
         header = self.headers.get(name)
         if header is None:
             return None
-        parts = [unquote(part) for part in header.strip().split(";")]
+        try:
+            parts = [unquote_to_bytes(part.encode("ascii")).decode() for part in header.strip().split(";")]
+        except UnicodeError:
+            return []
         # What no text column can hold is no part of a name.
-        return parts if not any("\x00" in part or "\ufffd" in part for part in parts) else []
+        return parts if not any("\x00" in part for part in parts) else []
 
     @cached_property
     def if_match(self) -> list[int] | None:

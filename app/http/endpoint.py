@@ -155,6 +155,9 @@ class Endpoint(APIRoute):
         if self.receives and call.received is None:
             return await self._serve_received(call, path_values)
         answer = await self._carry_out(call, path_values)
+        if "afterwards" in call.__dict__:
+            for told in call.afterwards:
+                await told()
         if "moved" in call.__dict__:
             call.ground.hints.publish(*dict.fromkeys(call.moved))
         if not isinstance(answer, Answer):

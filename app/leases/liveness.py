@@ -61,9 +61,11 @@ return {{now, expires, kept[5]}}
 _CARRY = Script(
     "lease carry",
     f"""{_NOW}
-local token = redis.call('HGET', KEYS[1], 'token')
+local kept = redis.call('HMGET', KEYS[1], 'token', 'holder')
 local expires = tonumber(ARGV[4]) + tonumber(ARGV[3])
-if expires <= now or (token and tonumber(token) > tonumber(ARGV[1])) then return 0 end
+if expires <= now then return 0 end
+if kept[1] and tonumber(kept[1]) > tonumber(ARGV[1]) then return 0 end
+if kept[1] == ARGV[1] and not kept[2] then return 0 end
 redis.call('HSET', KEYS[1], 'token', ARGV[1], 'holder', ARGV[2], 'milliseconds', ARGV[3],
   'until', tonumber(ARGV[4]) + tonumber(ARGV[3]) * tonumber(ARGV[5]), 'lease', ARGV[6])
 redis.call('PEXPIREAT', KEYS[1], expires)
@@ -80,11 +82,26 @@ end
 return seen
 """,
 )
-_DROP = Script(
-    "lease drop",
+# What is left of a token that is over has no holder, and stays for as long as a renewal from before may come late.
+_END = Script(
+    "lease end",
+    f"""{_NOW}
+local token = redis.call('HGET', KEYS[1], 'token')
+if token and tonumber(token) > tonumber(ARGV[1]) then return 0 end
+redis.call('HDEL', KEYS[1], 'holder')
+redis.call('HSET', KEYS[1], 'token', ARGV[1])
+redis.call('PEXPIREAT', KEYS[1], now + tonumber(ARGV[2]))
+return 1
+""",
+)
+_BEGIN = Script(
+    "lease begin",
     """
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
+local kept = redis.call('HMGET', KEYS[1], 'token', 'milliseconds')
+if not kept[1] then return 0 end
+if tonumber(kept[1]) < tonumber(ARGV[1]) then return redis.call('HDEL', KEYS[1], 'holder') end
+if kept[1] == ARGV[1] and kept[2] ~= ARGV[2] then return redis.call('DEL', KEYS[1]) end
+return 0
 """,
 )
 
@@ -124,9 +141,21 @@ class Liveness:
             return [UNSEEN] * len(names)
         return [Sight(True, int(token), _instant(end)) if token else Sight(True) for token, end in told]
 
-    async def drop(self, tenant_id: str, name: str, fencing_token: int) -> None:
-        """Carry a lease no more, if it is carried under this token."""
-        await self._run(_DROP, [_key(tenant_id, name)], [fencing_token])
+    async def begin(self, tenant_id: str, name: str, lease: bytes) -> None:
+        """Carry nothing of an earlier token, nor of another length: the next renewal is PostgreSQL's.
+
+        Only once the acquisition is committed: until then what is carried holds.
+        """
+        read = msgspec.json.decode(lease, type=_Lease)
+        await self._run(_BEGIN, [_key(tenant_id, name)], [read.fencing_token, read.lease_seconds * 1000])
+
+    async def end(self, tenant_id: str, name: str, lease: bytes) -> None:
+        """Carry a lease no more under the token with which it was released, whatever renewal comes late.
+
+        Only once the release is committed: until then what is carried holds.
+        """
+        read = msgspec.json.decode(lease, type=_Lease)
+        await self._run(_END, [_key(tenant_id, name)], [read.fencing_token, read.lease_seconds * 1000])
 
     async def _run(self, script: Script, keys: Sequence[Key], arguments: Sequence[bytes | str | int]) -> Any:
         """What the script gives; None where there is no Redis, or it does not answer, of which its door tells."""

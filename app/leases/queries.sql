@@ -1,10 +1,8 @@
 -- fragment: lapsed
--- Where Redis can be seen, a renewal that lies there alone is a live key with the current token. Where it cannot, what
--- it may carry counts as carried. The instant is that of the statement's begin: the same for all of its parts, and
--- never later than now.
-(CASE WHEN :seen
-  THEN l.expires_at <= statement_timestamp() AND l.fencing_token IS DISTINCT FROM CAST(:live_token AS bigint)
-  ELSE GREATEST(l.expires_at, l.carried_until) <= statement_timestamp() END)
+-- What Redis may carry counts as carried, unless it is known not to be: `over_at` is the end that had passed before Redis
+-- was looked at, and no renewal of this token lay there. Whoever renewed since has moved that end. The instant is that of
+-- the statement's begin: the same for all of its parts, and never later than now.
+(l.expires_at IS NOT DISTINCT FROM CAST(:over_at AS timestamptz) OR GREATEST(l.expires_at, l.carried_until) <= statement_timestamp())
 
 -- name: acquire
 -- FOR UPDATE: what is being written under the old token is committed before it falls.
@@ -66,13 +64,10 @@ WITH chosen AS MATERIALIZED (
 )
 
 -- name: get
-SELECT l.holder, l.fencing_token, {{expires_at}} AS expires_at, {{lapsed}} AS lapsed, {{lease}} AS body
-FROM (
-  SELECT l.tenant_id, l.name, l.holder, l.fencing_token, l.lease_seconds, l.acquired_at, l.carried_until,
-    CASE WHEN l.holder IS NOT NULL AND l.fencing_token = CAST(:live_token AS bigint)
-      THEN GREATEST(l.expires_at, CAST(:live_until AS timestamptz)) ELSE l.expires_at END AS expires_at
-  FROM leases AS l WHERE l.tenant_id = :tenant_id AND l.name = :name
-) AS l
+SELECT l.holder, l.fencing_token, l.expires_at, {{expires_at}} AS shown_expires_at,
+       l.expires_at <= statement_timestamp() AS over,
+       GREATEST(l.expires_at, l.carried_until) <= statement_timestamp() AS lapsed, {{lease}} AS body
+FROM leases AS l WHERE l.tenant_id = :tenant_id AND l.name = :name
 
 -- name: free
 -- Those that may be free now. One that Redis carries is tried in vain, once a second.

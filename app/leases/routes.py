@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from app.db.database import Answer
 from app.errors import invalid
@@ -22,6 +24,11 @@ routes = Routes("leases")
 def liveness_of(call: Call) -> Liveness:
     """Where the signs of life are kept."""
     return Liveness(call.ground.cache)
+
+
+def _afterwards(call: Call, tell: Callable[[str, str, bytes], Awaitable[None]], name: str, answer: Answer) -> None:
+    """Tell where the signs of life are kept, once what was answered is committed."""
+    call.afterwards.append(partial(tell, call.tenant_id, name, answer.body or b""))
 
 
 @routes.post(
@@ -55,6 +62,7 @@ async def acquire_lease(call: Call, name: str, body: Acquisition) -> Answer:
     if taken is None:
         # The client has gone, or the process ends: what was found last stands.
         raise refused[0]
+    _afterwards(call, liveness_of(call).begin, name, taken)
     return taken
 
 
@@ -76,8 +84,8 @@ async def release_lease(call: Call, name: str, body: Holding) -> Answer:
 
     What is being written under the token is committed first; what comes after is refused.
     """
-    liveness = liveness_of(call)
-    answer = await store.release(call.writer, liveness, call.tenant_id, name, body.holder, body.fencing_token)
+    answer = await store.release(call.writer, call.tenant_id, name, body.holder, body.fencing_token)
+    _afterwards(call, liveness_of(call).end, name, answer)
     call.moved.append(key_of(call.tenant_id, name))
     return answer
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from app.db.database import Answer, Reader, Writer
+from app.db.integrity import IN_THE_WAY
 from app.db.page import Listing, Sort
-from app.db.race import decided
+from app.db.race import TRIES
 from app.db.shape import Shape, instant, instant_sql
 from app.db.sql import load
+from app.errors import Unavailable
 from app.leases.errors import LeaseHeld, LeaseLost, LeaseNotFound
-from app.leases.liveness import LENGTHS, UNSEEN, Liveness, Sight, shown_until
+from app.leases.liveness import LENGTHS, Liveness, shown_until
 
 # `expires_at` is the last member: a renewal writes it anew behind the others.
 LEASE = Shape("name", "holder", "fencing_token", "lease_seconds", instant("acquired_at"), instant("expires_at"))
@@ -32,27 +32,24 @@ async def acquire(
 ) -> Answer:
     """Take the lease, if it is free or has lapsed, under the next token; who holds it already keeps its token.
 
-    Raises `LeaseHeld`.
+    Raises `LeaseHeld`. Once this is committed, `liveness.begin` is to be told.
     """
-    (sight,) = await liveness.look(tenant_id, [name])
-
-    async def why() -> None:
-        found = await _found(writer, tenant_id, name, sight)
+    over_at = None
+    for _ in range(TRIES):
+        answer = await writer.answer(
+            SQL["acquire"], tenant_id=tenant_id, name=name, holder=holder, lease_seconds=lease_seconds, over_at=over_at
+        )
+        if answer is not None:
+            return answer
+        found = await writer.row(SQL["get"], tenant_id=tenant_id, name=name)
         if found is None or found["holder"] in (None, holder) or found["lapsed"]:
-            return
-        raise LeaseHeld(
-            f"The lease is held by {found['holder']!r} until {found['expires_at']}, unless it is renewed.",
-            name=name, holder=found["holder"], fencing_token=found["fencing_token"], expires_at=found["expires_at"],
-        )  # fmt: skip
-
-    answer = await decided(
-        writer, SQL["acquire"], why, tenant_id=tenant_id, name=name, holder=holder, lease_seconds=lease_seconds,
-        seen=sight.seen, live_token=sight.token,
-    )  # fmt: skip
-    if sight.token is not None:
-        # What lies there is of a token that is over, or of another length: the next renewal is PostgreSQL's.
-        await liveness.drop(tenant_id, name, sight.token)
-    return answer
+            continue
+        # In this order: where the end had passed before Redis is looked at, no renewal comes there that is not seen.
+        (sight,) = await liveness.look(tenant_id, [name])
+        if not (found["over"] and sight.seen and sight.token != found["fencing_token"]):
+            raise _held(shown_until(found["body"], sight))
+        over_at = found["expires_at"]
+    raise Unavailable(IN_THE_WAY)
 
 
 async def renew(
@@ -78,25 +75,25 @@ async def renew(
     return answer
 
 
-async def release(
-    writer: Writer, liveness: Liveness, tenant_id: str, name: str, holder: str, fencing_token: int
-) -> Answer:
-    """Give the lease up, if it is held under this token. Raises `LeaseLost`, `LeaseNotFound`."""
+async def release(writer: Writer, tenant_id: str, name: str, holder: str, fencing_token: int) -> Answer:
+    """Give the lease up, if it is held under this token. Raises `LeaseLost`, `LeaseNotFound`.
+
+    Once this is committed, `liveness.end` is to be told.
+    """
     given = {"tenant_id": tenant_id, "name": name, "holder": holder, "fencing_token": fencing_token}
     answer = await writer.answer(SQL["release"], **given)
     if answer is None:
         raise await _lost(writer, tenant_id, name)
-    await liveness.drop(tenant_id, name, fencing_token)
     return answer
 
 
 async def get(reader: Reader, liveness: Liveness, tenant_id: str, name: str) -> Answer:
     """A lease. Raises `LeaseNotFound`."""
     (sight,) = await liveness.look(tenant_id, [name])
-    found = await _found(reader, tenant_id, name, sight)
+    found = await reader.row(SQL["get"], tenant_id=tenant_id, name=name)
     if found is None:
         raise LeaseNotFound("Nobody ever acquired this lease.", name=name)
-    return Answer(200, found["body"])
+    return Answer(200, shown_until(found["body"], sight))
 
 
 class _Page(msgspec.Struct, omit_defaults=True):
@@ -120,17 +117,26 @@ async def with_renewals(liveness: Liveness, tenant_id: str, page: bytes) -> byte
     return msgspec.json.encode(read)
 
 
-async def _found(reader: Reader, tenant_id: str, name: str, sight: Sight) -> Any:
-    return await reader.row(
-        SQL["get"], tenant_id=tenant_id, name=name, seen=sight.seen, live_token=sight.token, live_until=sight.until
+class _Held(msgspec.Struct):
+    name: str
+    holder: str
+    fencing_token: int
+    expires_at: str
+
+
+def _held(lease: bytes) -> LeaseHeld:
+    read = msgspec.json.decode(lease, type=_Held)
+    return LeaseHeld(
+        f"The lease is held by {read.holder!r} until {read.expires_at}, unless it is renewed.",
+        **msgspec.structs.asdict(read),
     )
 
 
 async def _lost(reader: Reader, tenant_id: str, name: str) -> LeaseLost | LeaseNotFound:
-    found = await _found(reader, tenant_id, name, UNSEEN)
+    found = await reader.row(SQL["get"], tenant_id=tenant_id, name=name)
     if found is None:
         return LeaseNotFound("Nobody ever acquired this lease.", name=name)
     return LeaseLost(
         "This holder and token do not hold the lease.",
-        name=name, current_token=found["fencing_token"], holder=found["holder"], expires_at=found["expires_at"],
+        name=name, current_token=found["fencing_token"], holder=found["holder"], expires_at=found["shown_expires_at"],
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import asyncpg
 import httpx
@@ -106,6 +107,17 @@ async def test_what_writes_nothing_ignores_it_and_what_cannot_be_read_is_refused
         assert problem(refused) == (422, "invalid_input"), header
         assert refused.json()["errors"][0]["pointer"] == "Lease"
     assert (await client.get("/v1/workflows/x")).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["a b/c?d#[%]\";:+", "%41", "\ufffd", "ü😀", " ", ".x", "ö" * 127])
+async def test_every_name_that_can_be_acquired_can_be_named_in_the_header(client: httpx.AsyncClient, name: str) -> None:
+    leases = Leases(client)
+    token = await leases.acquire("h", name=name)
+    assert (await leases.renew("h", token, name=name))["name"] == name
+    header = {"lease": f"{quote(name, safe='')};{token}"}
+    assert (await client.put("/v1/workflows/w", json={"name": "n"}, headers=header)).status_code == 200
+    await leases.release("h", token, name=name)
+    assert problem(await client.put("/v1/workflows/w", json={}, headers=header)) == (409, "stale_lease")
 
 
 async def test_an_operation_of_a_batch_may_name_a_lease_of_its_own(client: httpx.AsyncClient) -> None:

@@ -3,60 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import pytest
 import redis as library
 
-from app.db.sql import Statement
 from app.embedded import Servers
 from app.http.service import Service
 from app.leases.liveness import LENGTHS, Liveness, Sight
-from tests.conftest import http, new_tenant
-from tests.leases.calls import Leases
+from tests.leases.seeing import Two, both
 from tests.payloads import problem
 from tests.waiting import eventually
-
-ROW = Statement(
-    "SELECT fencing_token, expires_at, carried_until, expires_at <= clock_timestamp() AS lapsed,"
-    " carried_until > clock_timestamp() AS carried FROM leases WHERE tenant_id = :tenant_id AND name = 'l'"
-)
-
-
-@dataclass
-class Two:
-    """One tenant at two services: one that sees Redis, and one that does not."""
-
-    service: Service
-    tenant_id: str
-    seeing: Leases
-    blind: Leases
-
-    async def row(self) -> Any:
-        """The lease as PostgreSQL knows it."""
-        return await self.service.ground.database.row(ROW, tenant_id=self.tenant_id)
-
-    async def carried(self, holder: str, token: int) -> None:
-        """Renew until PostgreSQL has the lease for lapsed, and Redis alone holds it."""
-        await self.seeing.renew(holder, token)
-
-        async def lapsed_there() -> bool:
-            await self.seeing.renew(holder, token)
-            return (await self.row())["lapsed"]
-
-        await eventually(lapsed_there, "a renewal that only Redis has")
-
-
-@asynccontextmanager
-async def both(services: dict[str, Service]) -> AsyncIterator[Two]:
-    """A tenant that the two services share."""
-    async with await new_tenant(services["redis"]) as client:
-        headers = {"authorization": client.headers["authorization"]}
-        async with http(services["away"], **headers) as blind:
-            yield Two(services["redis"], client.headers["x-test-tenant"], Leases(client), Leases(blind))
 
 
 @pytest.fixture
@@ -185,7 +142,6 @@ async def test_what_reaches_redis_late_or_out_of_turn_carries_nothing(two: Two) 
     later = await two.seeing.client.post("/v1/leases/l/acquire", json={"holder": "b"})
     await liveness.carry(two.tenant_id, "l", later.content, asked_at)
     await liveness.carry(two.tenant_id, "l", taken.content, asked_at)
-    await liveness.drop(two.tenant_id, "l", 1)
     (sight,) = await liveness.look(two.tenant_id, ["l"])
     assert sight.token == 2
     assert (await liveness.renew(two.tenant_id, "l", "a", 1)).lease is None
