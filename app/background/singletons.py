@@ -13,7 +13,8 @@ import structlog
 from app.background.runner import Entry
 from app.bus.bell import Bell
 from app.cache.embedded import EmbeddedCache
-from app.db.database import Database, LeaseFence
+from app.db.database import Database
+from app.db.fences import LeaseFence
 from app.db.leased import Leased
 from app.errors import StaleLease
 from app.leases import store

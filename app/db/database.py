@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import asyncpg
 
 from app.db.connections import IDLE_SECONDS, Connections
+from app.db.fences import NO_FENCES, Fences
 from app.db.integrity import DRIVER_ERRORS, TRIES, NotNew, explain, is_lost, is_retryable, pause_seconds
 from app.db.sql import Statement
 from app.errors import AppError, Unavailable
@@ -43,36 +44,6 @@ class KeyClaim:
 
     key: str
     fingerprint: bytes
-
-
-@dataclass(frozen=True)
-class Fence:
-    """The attempt under which a write happens: `Submission-Attempt: <submission_id>;<attempt_id>`."""
-
-    submission_id: str
-    attempt_id: str
-
-
-@dataclass(frozen=True)
-class LeaseFence:
-    """The lease under which a write happens: `Lease: <name>;<fencing_token>`."""
-
-    name: str
-    token: int
-
-
-@dataclass(frozen=True)
-class Fences:
-    """What a write happens under, held to its commit: an attempt, a lease, both."""
-
-    attempt: Fence | None = None
-    lease: LeaseFence | None = None
-
-    def __bool__(self) -> bool:
-        return self.attempt is not None or self.lease is not None
-
-
-NO_FENCES = Fences()
 
 
 class Reader(Protocol):

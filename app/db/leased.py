@@ -8,7 +8,8 @@ from typing import Any
 
 import asyncpg
 
-from app.db.database import Database, LeaseFence, Transaction
+from app.db.database import Database, Transaction
+from app.db.fences import LeaseFence
 from app.db.sql import Statement
 
 HOLD_LEASE = Statement("SELECT cairn_hold_lease(:tenant_id, :name, :token) AS held")

@@ -10,7 +10,8 @@ import msgspec
 from pydantic import BaseModel, Field
 from starlette.types import Message
 
-from app.db.database import NO_FENCES, Answer, Fences
+from app.db.database import Answer
+from app.db.fences import NO_FENCES, Fences
 from app.db.shape import array
 from app.errors import AppError, InvalidInput, invalid
 from app.http import idempotency

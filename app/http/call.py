@@ -14,7 +14,8 @@ from starlette.requests import Request
 
 from app.bus.hints import Hints, Key
 from app.cache.cache import Cache
-from app.db.database import NO_FENCES, Database, Fence, Fences, KeyClaim, LeaseFence, Reader, Writer
+from app.db.database import Database, KeyClaim, Reader, Writer
+from app.db.fences import NO_FENCES, Fence, Fences, LeaseFence
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.http.fields import INTEGER_MAX

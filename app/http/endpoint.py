@@ -18,7 +18,8 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from app.db.database import Answer, Fences, Once, Reader
+from app.db.database import Answer, Once, Reader
+from app.db.fences import Fences
 from app.errors import AppError, BadCursor, UnsupportedMediaType, invalid
 from app.http import idempotency
 from app.http.call import MUTATING, Call

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
-from app.db.database import Answer, Fence, Fences, Reader, Transaction, Writer
+from app.db.database import Answer, Reader, Transaction, Writer
+from app.db.fences import Fence, Fences
 from app.db.integrity import TRIES, KeyKept, is_retryable, pause_seconds
 from app.db.leased import HOLD_LEASE
 from app.db.sql import Statement

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.db.database import Answer, Fence, Writer
+from app.db.database import Answer, Writer
+from app.db.fences import Fence
 from app.errors import StaleAttempt
 from app.http.call import Call
 from app.http.endpoint import Routes

@@ -13,7 +13,8 @@ import pytest
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import Entry
 from app.background.singletons import OURS, ServiceLease
-from app.db.database import Database, LeaseFence
+from app.db.database import Database
+from app.db.fences import LeaseFence
 from app.db.leased import Leased
 from app.db.sql import Statement
 from app.errors import StaleLease
