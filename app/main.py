@@ -162,13 +162,8 @@ def hints_of(settings: Settings, metrics: Metrics) -> Hints:
     from app.bus.nats import NatsHints  # noqa: PLC0415
 
     url, prefix = settings.nats.url.get_secret_value(), settings.nats.subject_prefix
-    dropped, absence = metrics.hints_dropped.inc, metrics.absence_of("hints")
-
-    def degraded(away: bool) -> None:
-        metrics.hints_degraded.set(away)
-        absence(away)
-
-    return TolerantHints(lambda: NatsHints(url, prefix, dropped), degraded, dropped)
+    dropped = metrics.hints_dropped.inc
+    return TolerantHints(lambda: NatsHints(url, prefix, dropped), metrics.absence_of("hints"), dropped)
 
 
 def streams_of(settings: Settings, metrics: Metrics) -> Streams:

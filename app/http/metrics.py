@@ -71,10 +71,6 @@ class Metrics:
             "cairn_live_readers", "Readers that wait for what others write.", registry=self.registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
-        self.hints_degraded = Gauge(
-            "cairn_hints_degraded", "Processes that are told nothing by others, and look by themselves.",
-            registry=self.registry, multiprocess_mode="livesum",
-        )  # fmt: skip
         self.hints_dropped = Counter(
             "cairn_hints_dropped", "Hints that other processes were not told.", registry=self.registry
         )

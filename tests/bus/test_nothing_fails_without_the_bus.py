@@ -117,8 +117,8 @@ async def test_the_service_serves_without_nats_and_says_that_it_is_degraded(
             return await state() == "degraded"
 
         assert await is_degraded()
-        assert "cairn_hints_degraded 1.0" in (await client.get("/metrics")).text
+        assert 'cairn_degraded{part="hints"} 1.0' in (await client.get("/metrics")).text
         with await asyncio.to_thread(nats, tmp_path, port):
             await eventually(is_connected, "NATS")
-            assert "cairn_hints_degraded 0.0" in (await client.get("/metrics")).text
+            assert 'cairn_degraded{part="hints"} 0.0' in (await client.get("/metrics")).text
         await eventually(is_degraded, "the end of NATS")
