@@ -42,7 +42,7 @@ from app.http.service import Service
 from app.logs import configure_logs
 from app.settings import Settings
 from app.submissions.jobs import expiry
-from app.surface import KINDS, SUBJECTS, WATCHED, endpoints
+from app.surface import KINDS, SUBJECTS, TAGS, WATCHED, endpoints
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tracing import tracer_for
@@ -292,5 +292,6 @@ def create_app(settings: Settings | None = None) -> Service:
         title="Cairn",
         version=__version__,
         description=DESCRIPTION,
+        openapi_tags=[{"name": name, "description": description} for name, description in TAGS.items()],
         lifespan=lifespan,
     )

@@ -1,4 +1,4 @@
-"""What the service offers: its operations, what events are about, what readers wait for, what jobs do."""
+"""What the service offers: operations and their groups, what events are about, what readers wait for, what jobs do."""
 
 from __future__ import annotations
 
@@ -100,6 +100,39 @@ WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collectio
 REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}
 # What a job that a client asked for does, by kind.
 KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
+# What each group of operations is about, in the order of the document.
+TAGS = {
+    "tenants": "Tenants, their API keys and their rate limits.",
+    "workflows": "What agents carry out; its content lies in versions.",
+    "versions": "Immutable versions of a workflow, named by their content and ancestry.",
+    "node versions": "The nodes of a version, in revisions, and what each remembers.",
+    "genealogy": "Ancestors, descendants, and what two versions share and how they differ.",
+    "invocations": "Runs of a version, from their start to their end.",
+    "nodes": "Nodes of an invocation as they run, and the tools that they call.",
+    "messages": "What the nodes of an invocation say to each other.",
+    "datasets": "Records to run workflows on, in versions.",
+    "evaluators": "What judges invocations.",
+    "evaluations": "What evaluators said of an invocation.",
+    "traces": "An invocation whole and in order, and what went wrong in it.",
+    "costs": "Exact sums of money and tokens.",
+    "maintenance": "The end of what gives no sign of life.",
+    "sessions": "What holds invocations together; a session expires by itself.",
+    "checkpoints": "The state of an invocation, and resuming from it.",
+    "conversations": "Streams of records with one producer, read as pages, by long-polls, or as an event stream.",
+    "evolution": "Runs of an evolution, their generations, and what is derived from them.",
+    "mcp": "The registry of MCP servers, with versions, tools and configurations.",
+    "attachments": "Immutable bytes under the path of a conversation.",
+    "submissions": "The queue: work that is claimed under a lease, and settled under the attempt that claimed it.",
+    "attempt markers": "Marks that an attempt was begun, kept apart from its submission.",
+    "format stamps": "Which format a client's data has.",
+    "leases": "Names that one holder has at a time, with a fencing token under which only that holder's writes happen.",
+    "webhooks": "Subscriptions of endpoints to events, and the deliveries that come of them, with their attempts.",
+    "dead letters": "Submissions and deliveries that were given up, to be replayed or cleared away.",
+    "events": "Every change of a tenant's resources, in one order without gaps: as pages, by waiting, or as a stream.",
+    "jobs": "Long work that a request began: its progress, its report, its end.",
+    "batch": "Several operations in one transaction.",
+    "operations": "What the service is, how it is, and what its problems mean.",
+}
 
 
 def endpoints(settings: WebhookSettings) -> list[Endpoint]:

@@ -76,6 +76,12 @@ def test_every_operation_is_described_with_its_errors(document: dict[str, Any]) 
             assert {"$ref": "#/components/parameters/Idempotency-Key"} in operation["parameters"], (method, path)
 
 
+def test_every_group_of_operations_says_what_it_is_about(document: dict[str, Any]) -> None:
+    described = {tag["name"]: tag["description"] for tag in document["tags"]}
+    assert described.keys() == {tag for _, _, operation in operations(document) for tag in operation["tags"]}
+    assert all(description.endswith(".") for description in described.values())
+
+
 async def prepared(api: ApiProcess, database_url: str) -> dict[str, str]:
     """The environment of the run: a tenant with a record, its key, and the operator's."""
     headers = {"authorization": f"Bearer {ADMIN_KEY}"}
