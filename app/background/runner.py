@@ -22,7 +22,8 @@ Job = Callable[[Database, int], Awaitable[int]]
 """A piece of work: does at most so much of it, and says how much it did. Doing it again is harmless."""
 
 RUN_SECONDS = 60.0
-BACKOFF_SECONDS_MAX = 30.0
+# So late, at most, events get positions and deliveries go on once PostgreSQL is back, however long it was away.
+BACKOFF_SECONDS_MAX = 5.0
 STOP_SECONDS = 1.0
 ROUNDS_MAX = 10_000
 
@@ -66,7 +67,7 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
             failures += 1
             metrics.job_runs.labels(entry.name, "failed").inc()
             _tell(entry, error, failures)
-            pause = min(BACKOFF_SECONDS_MAX, max(entry.every_seconds, 0.2) * 2 ** min(failures, 10))
+            pause = pause_after(failures, entry.every_seconds)
         else:
             failures = 0
             metrics.job_runs.labels(entry.name, "done" if done else "idle").inc()
@@ -80,6 +81,11 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
             await entry.bell.wait(pause)
         else:
             await _pause(stop, pause)
+
+
+def pause_after(failures: int, every_seconds: float) -> float:
+    """The seconds until a job is tried again that has failed so many times in a row."""
+    return min(BACKOFF_SECONDS_MAX, max(every_seconds, 0.2) * 2 ** min(failures, 10))
 
 
 def _tell(entry: Entry, error: Exception, failures: int) -> None:

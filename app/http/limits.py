@@ -22,7 +22,8 @@ TAKE = Script(
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local per_second, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
-local kept, kept_at = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (%S+)$')
+local found = redis.pcall('GET', KEYS[1])
+local kept, kept_at = string.match(type(found) == 'string' and found or '', '^(%d+%.%d+) (%d+)$')
 local tokens, filled_at = tonumber(kept) or burst, tonumber(kept_at) or now
 tokens = math.min(burst, tokens + math.max(0, now - filled_at) * per_second / 1000000)
 local taken = tokens >= 1

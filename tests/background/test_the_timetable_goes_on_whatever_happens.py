@@ -64,6 +64,14 @@ async def test_a_job_that_fails_is_counted_and_tried_again_while_the_others_go_o
     assert counted(metrics, "well", "idle") == runs["well"]
 
 
+def test_what_has_failed_for_long_goes_on_soon_after_the_cause_is_gone() -> None:
+    pauses = [runners.pause_after(failures, 0.025) for failures in range(1, 1000)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.4, 5)
+    # What is to be done once an hour is not put off for that long.
+    assert runners.pause_after(1, 3600) == 5
+
+
 async def test_a_bell_ends_a_pause_and_is_not_lost_while_the_job_works(service: Service, metrics: Metrics) -> None:
     bell, working, go_on, runs = Bell(), asyncio.Event(), asyncio.Event(), 0
 

@@ -109,7 +109,7 @@ async def test_what_writes_nothing_ignores_it_and_what_cannot_be_read_is_refused
     assert (await client.get("/v1/workflows/x")).status_code == 404
 
 
-@pytest.mark.parametrize("name", ["a b/c?d#[%]\";:+", "%41", "\ufffd", "ü😀", " ", ".x", "ö" * 127])
+@pytest.mark.parametrize("name", ['a b/c?d#[%]";:+', "%41", "\ufffd", "ü😀", " ", ".x", "ö" * 127])
 async def test_every_name_that_can_be_acquired_can_be_named_in_the_header(client: httpx.AsyncClient, name: str) -> None:
     leases = Leases(client)
     token = await leases.acquire("h", name=name)

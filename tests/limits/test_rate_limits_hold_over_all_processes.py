@@ -77,6 +77,12 @@ async def test_b26_no_bucket_is_without_an_expiry_and_one_that_is_found_so_is_re
                 assert client.ttl(name) == -1
                 await limits.take("acme", SLOW)
                 assert 0 < client.pttl(name) <= 101_000
+            # Another type, or what Lua takes for a number and no bucket holds.
+            for kept in (b"nan 1", b"inf 1", b"-5.0 1", b"0x1p4 1e99", None):
+                client.delete(name)
+                client.set(name, kept) if kept else client.rpush(name, "x")
+                assert (await limits.take("acme", SLOW))["RateLimit"] == '"tenant";r=99;t=1', kept
+                assert 0 < client.pttl(name) <= 101_000
             # Refused or not.
             assert await takes(limits, 150) >= 99
             client.persist(name)
