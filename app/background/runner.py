@@ -85,7 +85,7 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
 
 def pause_after(failures: int, every_seconds: float) -> float:
     """The seconds until a job is tried again that has failed so many times in a row."""
-    return min(BACKOFF_SECONDS_MAX, max(every_seconds, 0.2) * 2 ** min(failures, 10))
+    return min(BACKOFF_SECONDS_MAX, max(every_seconds, 0.2) * float(2 ** min(failures, 10)))
 
 
 def _tell(entry: Entry, error: Exception, failures: int) -> None:
