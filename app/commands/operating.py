@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
+from app.bus.hints import Key
 from app.db.database import Database
 from app.db.probe import revision_now
 from app.db.revision import Revision
 from app.db.sql import Statement
-from app.settings import DatabaseSettings
+from app.errors import Unavailable
+from app.settings import DatabaseSettings, NatsSettings
 from app.tenants import store
 from app.tenants.keys import digest, new_key
 
@@ -75,3 +77,15 @@ async def make_key(
 async def keys_of(database: Database, tenant_id: str | None) -> list[Any]:
     """The keys of a tenant, or of all."""
     return await database.rows(_LISTED, tenant_id=tenant_id)
+
+
+async def tell(settings: NatsSettings, key: Key) -> None:
+    """Tell every process that something moved. Raises `Unavailable` where there is no NATS, or it does not answer."""
+    if settings.url is None:
+        raise Unavailable("No NATS is configured (CAIRN_NATS__URL).")
+    from app.bus.nats import NatsHints  # noqa: PLC0415 - its client, which most commands do not need
+
+    hints = NatsHints(settings.url.get_secret_value(), settings.subject_prefix)
+    await hints.open()
+    hints.publish(key)
+    await hints.close()

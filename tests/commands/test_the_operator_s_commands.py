@@ -17,12 +17,15 @@ import pytest
 from alembic.script import ScriptDirectory
 from typer.testing import CliRunner, Result
 
+from app.bus.hints import Key
+from app.bus.nats import NatsHints
 from app.commands.root import app
 from app.db.migrate import config
 from app.db.revision import revisions
 from app.embedded import Servers
-from app.tenants.keys import digest
+from app.tenants.keys import digest, key_of
 from tests.conftest import database_url
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 ALEMBIC = ROOT / "alembic" / "versions"
@@ -30,6 +33,7 @@ COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
+    "webhooks listen", "events", "events follow",
 )  # fmt: skip
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
@@ -180,9 +184,34 @@ def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None
     narrow = Cairn(migrated, COLUMNS="80", FORCE_COLOR="1", TERM="dumb").does("keys", "list")
     assert f"{key_id[0]}  active\n" in narrow
     assert max(map(len, narrow.splitlines())) <= 80
-    assert "Revoked" in cairn.does("keys", "revoke", key_id[0], "--tenant", "acme")
+    assert "at most: No NATS is configured" in cairn.does("keys", "revoke", key_id[0], "--tenant", "acme")
     assert "revoked" in cairn.does("keys", "list", "--tenant", "acme")
     assert "no such key" in cairn.refuses("keys", "revoke", "key_x")
+
+
+async def test_a_revocation_on_the_database_is_heard_by_every_process(
+    clone: Callable[[], Awaitable[str]], servers: Servers
+) -> None:
+    at = {"nats__url": servers.nats_url, "nats__subject_prefix": "revoked"}
+    cairn, away = Cairn(url := await clone(), **at), Cairn(url, nats__url="nats://127.0.0.1:1")
+    key_ids = [
+        re.findall(r"key_\w+", (await asyncio.to_thread(cairn.run, "keys", "create", "--create-tenant")).stderr)[0]
+        for _ in range(2)
+    ]
+    heard: list[Key | None] = []
+    other = NatsHints(servers.nats_url, "revoked")
+    other.listen(heard.append)
+    await other.open()
+    try:
+        assert "has been told" in await asyncio.to_thread(cairn.does, "keys", "revoke", key_ids[0])
+
+        async def is_heard() -> bool:
+            return heard == [key_of("default")]
+
+        await eventually(is_heard, "the hint")
+        assert "at most: NATS does not answer" in await asyncio.to_thread(away.does, "keys", "revoke", key_ids[1])
+    finally:
+        await other.close()
 
 
 def test_doctor_finds_what_is_wrong_and_what_to_do(migrated: str, empty: str, servers: Servers) -> None:
