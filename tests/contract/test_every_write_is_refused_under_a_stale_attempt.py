@@ -29,7 +29,7 @@ def writes(line: Line) -> bool:
     return not found.reads and not found.open_to_all and not found.fences_itself
 
 
-@pytest.mark.parametrize("line", filter(writes, SCRIPT), ids=lambda line: line.route)
+@pytest.mark.parametrize("line", [*filter(writes, SCRIPT)], ids=lambda line: line.route)
 async def test_nothing_is_written(walked: World, line: Line) -> None:
     stood = await walked.digest()
     async with walked.operator() as operator:
