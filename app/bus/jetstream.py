@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 from app.bus.connection import FAILURES, OPEN_SECONDS, close, connect, explained
 from app.bus.declared import API, CONSUMER, Declared, Refused
@@ -63,7 +64,9 @@ class _Message:
 class JetStreams:
     """Streams in JetStream. `broken` is set once the connection, a stream or the consumer is lost; then open another.
 
-    Opening declares the streams. `seen` is told how they are, every two seconds or so. No call but `take` waits longer
+    Opening declares the streams. `must_store` is set once something could not be stored: a server whose disk is full
+    answers everything else, so where it is set before `open`, opening stores an empty message, which nobody is given.
+    `seen` is told how they are, every two seconds or so. No call but `take` waits longer
     than five seconds.
     """
 
@@ -84,6 +87,7 @@ class JetStreams:
         self._probing: asyncio.Task[None] | None = None
         self.broken = asyncio.Event()
         self.why = "NATS went away."
+        self.must_store = False
 
     async def connect(self) -> None:
         """Connect, and change nothing. Raises `Unavailable`."""
@@ -109,6 +113,9 @@ class JetStreams:
                 await client.subscribe(f"{self._inbox}.take", cb=self._delivered)
         except FAILURES as error:
             raise Unavailable(explained(error)) from error
+        if self.must_store:
+            await self.put(Stream.QUEUED, [Work(f"probe {uuid4().hex}", b"")])
+            self.must_store = False
         self._probing = asyncio.create_task(self._probe(), name="look at the streams")
 
     def bytes_max(self, stream: Stream) -> int:
@@ -127,10 +134,12 @@ class JetStreams:
         except Refused as refusal:
             full = refusal.number in FULL
             if not full:
+                self.must_store = True
                 self._break(f"JetStream refuses messages: {refusal}.")
             raise Unavailable(f"The stream {stream} is full." if full else self.why) from refusal
         except FAILURES as error:
-            self._break(f"JetStream does not acknowledge ({type(error).__name__}).")
+            self.must_store = True
+            self._break(f"JetStream does not store what it is sent ({type(error).__name__}); is its disk full?")
             raise Unavailable(self.why) from error
 
     async def _publish(self, subject: str, works: Sequence[Work]) -> None:
@@ -205,7 +214,10 @@ class JetStreams:
     async def _delivered(self, message: Any) -> None:
         if message.reply:
             self._asked = max(0, self._asked - 1)
-            self._arrived.append((time.monotonic(), message))
+            if message.data:
+                self._arrived.append((time.monotonic(), message))
+            else:
+                await self.answer(message, b"+ACK")
         else:
             told = message.headers or {}
             # What was asked for and will not come any more.

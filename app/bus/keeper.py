@@ -18,9 +18,10 @@ CANCELS_MAX, CANCEL_SECONDS = 3, 0.6
 
 
 class Line(Protocol):
-    """A way to a server that breaks: `open` raises `Unavailable`, and `broken` is set when it is over."""
+    """A way to a server that breaks: `open` raises `Unavailable`; `broken` is set when it is over, `why` says why."""
 
     broken: asyncio.Event
+    why: str
 
     async def open(self) -> None: ...
 
@@ -93,7 +94,7 @@ class Keeper(Generic[L]):
                 self._found(gap=gap)
                 await line.broken.wait()
                 self.line, gap = None, True
-                self._lost(Unavailable("NATS went away."), first=True)
+                self._lost(Unavailable(line.why), first=True)
                 await line.close()
             self._tried.set()
             pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN * 2 ** min(failures, 10))

@@ -34,6 +34,7 @@ class NatsHints:
         self._called = asyncio.Event()
         self._carrying: asyncio.Task[None] | None = None
         self.broken = asyncio.Event()
+        self.why = "NATS went away."
 
     def listen(self, heard: Heard) -> None:
         """Say who is called."""

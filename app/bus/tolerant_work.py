@@ -19,7 +19,9 @@ GLANCE_SECONDS = 0.25
 
 
 class Line(Streams, keeper.Line, Protocol):
-    """Streams that break."""
+    """Streams that break. `must_store` is whether something could not be stored, and `open` has to try it."""
+
+    must_store: bool
 
     async def connect(self) -> None: ...
 
@@ -38,7 +40,16 @@ class TolerantStreams:
         degraded: Callable[[bool], None] = lambda _away: None,
     ) -> None:
         self._make, self._embedded = line, embedded
-        self._keeper = Keeper(line, loss="no streams between processes; each keeps its own work", degraded=degraded)
+        self._last: Line | None = None
+        self._keeper = Keeper(
+            self._next, loss="no streams between processes; each keeps its own work", degraded=degraded
+        )
+
+    def _next(self) -> Line:
+        line = self._make()
+        line.must_store = self._last is not None and self._last.must_store
+        self._last = line
+        return line
 
     async def open(self) -> None:
         """Begin; returns after the first try, whatever came of it."""
