@@ -26,10 +26,10 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
         """The events that end in these bytes."""
-        if self._ends_in_cr and chunk.startswith(b"\n"):
-            chunk = chunk[1:]
         if not chunk:
             return
+        if self._ends_in_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
         self._ends_in_cr = chunk.endswith(b"\r")
         *ended, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for line in ended:

@@ -102,6 +102,8 @@ def _spelling(model: type[BaseModel], name: str) -> tuple[re.Pattern[str] | None
         return re.compile("true|false"), "must be true or false"
     if int in kinds:
         return re.compile("-?(0|[1-9][0-9]*)"), "must be an integer"
+    if float in kinds:
+        return re.compile("-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?"), "must be a number"
     return None, ""
 
 

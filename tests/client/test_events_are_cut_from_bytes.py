@@ -11,12 +11,15 @@ STREAM = (
     b'id: 0_0@inc\ndata: {"offset":"0_0","records":[1.0]}\n\n'
     b"event: other\rid:0_1@inc\rdata: a\rdata:  b\r\r"
     b"data: \xe2\x80\xa8\xc2\x85\x0b\n\n"
+    b"data: c\r\n\ndata: d\n\r\n"
     b"id: 0_9@inc\ndata: half"
 )
 EVENTS = [
     ServerEvent("message", "0_0@inc", b'{"offset":"0_0","records":[1.0]}'),
     ServerEvent("other", "0_1@inc", b"a\n b"),
     ServerEvent("message", "0_1@inc", b"\xe2\x80\xa8\xc2\x85\x0b"),
+    ServerEvent("message", "0_1@inc", b"c"),
+    ServerEvent("message", "0_1@inc", b"d"),
 ]
 
 

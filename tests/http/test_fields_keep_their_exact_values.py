@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from app.http.fields import INTEGER_MAX, Body, Count, Id, Instant, Money, Query, QueryScore, Score, Text
 
@@ -127,15 +127,17 @@ class Asked(Query):
     number: Count | None = None
     flag: bool | None = None
     score: QueryScore | None = None
+    wait: Annotated[float, Field(ge=0)] | None = None
 
 
 def test_query_parameters_are_spelled_as_json_spells_them() -> None:
-    asked = Asked.model_validate({"number": "10", "flag": "true", "score": "-0.5e1"})
-    assert (asked.number, asked.flag, asked.score) == (10, True, -5.0)
+    asked = Asked.model_validate({"number": "10", "flag": "true", "score": "-0.5e1", "wait": "1.5E1"})
+    assert (asked.number, asked.flag, asked.score, asked.wait) == (10, True, -5.0, 15)
     for name, texts in {
         "number": (" 1", "1_0", "+1", "01", "1.0", "1e1", "", "one", "１"),
         "flag": ("1", "yes", "True", "on", ""),
         "score": (" 1", "1_0", "nan", "inf", ""),
+        "wait": (" 1", "1 ", "1_0", "+1", "01", "1.", ".5", "nan", "inf", "１", ""),
     }.items():
         for text in texts:
             with pytest.raises(ValidationError):
