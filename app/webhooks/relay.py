@@ -18,6 +18,7 @@ from app.webhooks.pipeline import LANES_HELD_MAX, LANES_MAX, SQL
 PAGES_MAX = 20
 # Nor does it give up more than so many times what a statement does, after each page.
 GIVE_UPS_MAX = 10
+DISPATCH_MAX = 2**31 - 1
 log = structlog.get_logger("cairn.webhooks")
 
 
@@ -34,15 +35,16 @@ class HandOut(NamedTuple):
 
     @classmethod
     def of(cls, body: bytes) -> HandOut:
-        """What a message says. Raises ValueError for what is none of ours."""
+        """What a message says. Raises ValueError for what is none of ours, or could not be one of our rows."""
         try:
             read = json.loads(body)
             handed = cls(read["tenant_id"], read["delivery_id"], read["dispatch"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, RecursionError) as error:
             raise ValueError("not a delivery") from error
-        if not (isinstance(handed.tenant_id, str) and isinstance(handed.delivery_id, str)):
+        # PostgreSQL stores neither NUL nor half a character, and the count is an int of its own.
+        if not all(isinstance(name, str) and name.isprintable() for name in handed[:2]):
             raise ValueError("not a delivery")
-        if type(handed.dispatch) is not int:
+        if type(handed.dispatch) is not int or not 0 <= handed.dispatch <= DISPATCH_MAX:
             raise ValueError("not a delivery")
         return handed
 

@@ -297,6 +297,10 @@ async def test_a_message_that_is_none_of_ours_is_passed_over(clone: Clone) -> No
         runner, worker = Runner(delivering.entries(), database, metrics), delivering.worker(database, SUBJECTS)
         bodies = [b"", b"\xff", b"[]", b'{"tenant_id":1,"delivery_id":"d","dispatch":1}', b'{"tenant_id":"acme"}']
         bodies.append(b'{"tenant_id":"acme","delivery_id":"none","dispatch":1}')
+        # What PostgreSQL could not even be asked for would fail all that was taken with it.
+        for name, dispatch in (("none", 2**31), ("none", -(2**63)), ("no\\u0000ne", 1), ("\\ud800", 1)):
+            bodies.append(b'{"tenant_id":"acme","delivery_id":"%s","dispatch":%d}' % (name.encode(), dispatch))
+        bodies.append(b"[" * 100_000)
         await streams.put(Stream.QUEUED, [Work(str(n), body) for n, body in enumerate(bodies)])
         await subscribe(database, TENANT, receiver.url)
         runner.start()
@@ -356,7 +360,7 @@ async def test_words_that_cannot_be_stored_hold_up_no_settlement(fresh: Service)
     settler.start()
     for n, row in enumerate(rows):
         outcome = Outcome(500, "No.", "\x00" if n == 2 else "text", 1, None)
-        settler.add(Result(TENANT, row["id"], 1, row["now"], outcome, Again(60) if n else Delivered()))
+        settler.add(Result(TENANT, row["id"], 1, row["now"], outcome, Again(60) if n else Delivered(), None))
 
     async def all_settled() -> bool:
         return bool(settled)
