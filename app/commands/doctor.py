@@ -28,6 +28,8 @@ from app.settings import DatabaseSettings, Settings, WebhookSettings
 LOOK_SECONDS = 5.0
 FREE_BYTES_MIN = 1024**3
 POSTGRES_MIN = 18
+# So many webhooks are looked at.
+SECRETS_MAX = 10_000
 STYLES = {"ok": "green", "note": "yellow", "wrong": "bold red"}
 TIME_OUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
@@ -55,7 +57,7 @@ def doctor(folder: Folder = None) -> None:
 
 async def _examine(settings: Settings) -> list[Finding]:
     found = [_settings(settings)]
-    found += [finding async for finding in _postgres(settings.database)]
+    found += [finding async for finding in _postgres(settings.database, settings.webhooks)]
     from app.http.metrics import Metrics  # noqa: PLC0415 - as the next
     from app.main import cache_of, hints_of, parts_of, streams_of  # noqa: PLC0415 - the whole application, which others do not need
 
@@ -90,7 +92,7 @@ def _webhooks(settings: WebhookSettings) -> Finding:
     return Finding("webhooks", "ok", "Their secrets are sealed, and they reach public addresses alone.")
 
 
-async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
+async def _postgres(settings: DatabaseSettings, webhooks: WebhookSettings) -> AsyncIterator[Finding]:
     try:
         connection = await asyncpg.connect(settings.driver_url, timeout=LOOK_SECONDS, statement_cache_size=0)
     except ValueError:
@@ -111,6 +113,7 @@ async def _postgres(settings: DatabaseSettings) -> AsyncIterator[Finding]:
         yield await _indexes(connection)
         yield await _time_outs(connection, settings)
         yield await _connections(connection, settings)
+        yield await _sealed(connection, webhooks)
     finally:
         await connection.close(timeout=LOOK_SECONDS)
 
@@ -154,6 +157,32 @@ async def _indexes(connection: asyncpg.Connection) -> Finding:
         listed = ", ".join(row["name"] for row in rows)
         return Finding("indexes", "wrong", f"An interrupted build left {listed} invalid; run `cairn migrate`.")
     return Finding("indexes", "ok", "All are valid.")
+
+
+async def _sealed(connection: asyncpg.Connection, settings: WebhookSettings) -> Finding:
+    """Whether the keys open what the webhooks that are sent to have sealed."""
+    from app.webhooks.sealing import EncryptionKeyMissing, Seal  # noqa: PLC0415 - cryptography, of no other command
+
+    if await connection.fetchval("SELECT to_regclass('webhooks')") is None:
+        return Finding("sealing", "ok", "There are no webhooks.")
+    rows = await connection.fetch(
+        "SELECT secret, headers FROM webhooks WHERE enabled ORDER BY tenant_id, id LIMIT $1", SECRETS_MAX
+    )
+    seal = Seal(settings.encryption_keys.get_secret_value() if settings.encryption_keys else None)
+    lost = 0
+    for row in rows:
+        try:
+            for sealed in (row["secret"], row["headers"]):
+                if sealed is not None:
+                    seal.open(sealed)
+        except EncryptionKeyMissing:
+            lost += 1
+    if lost:
+        return Finding(
+            "sealing", "wrong", f"No key in CAIRN_WEBHOOKS__ENCRYPTION_KEYS opens what {lost} of {len(rows)} webhooks"
+            " have sealed, so nothing is sent to them: add the key that was used, after the others.",
+        )  # fmt: skip
+    return Finding("sealing", "ok", f"The keys open what {len(rows)} webhooks have sealed.")
 
 
 async def _time_outs(connection: asyncpg.Connection, settings: DatabaseSettings) -> Finding:

@@ -238,9 +238,9 @@ WITH given AS MATERIALIZED (
     CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:numbers AS int[]), CAST(:statuses AS text[]),
     CAST(:pauses AS float8[]), CAST(:reasons AS text[]), CAST(:interrupted AS boolean[]), CAST(:gone AS boolean[]),
     CAST(:status_codes AS int[]), CAST(:errors AS text[]), CAST(:responses AS text[]), CAST(:durations AS int[]),
-    CAST(:started_ats AS timestamptz[])
+    CAST(:started_ats AS timestamptz[]), CAST(:urls AS text[])
   ) AS g (tenant_id, id, number, status, pause, reason, interrupted, gone, status_code, error, response, duration_ms,
-          started_at)
+          started_at, url)
 ), settled AS (
   UPDATE webhook_deliveries AS d SET
     status = g.status, lapses_at = NULL, last_status_code = g.status_code, last_error = g.error,
@@ -259,13 +259,14 @@ WITH given AS MATERIALIZED (
   INSERT INTO dead_letters (tenant_id, source, subject, reason, attempts, last_error)
   SELECT tenant_id, 'webhook', id, reason, number, error FROM settled WHERE status = 'dead'
 ), health AS MATERIALIZED (
-  SELECT tenant_id, webhook_id, bool_or(status = 'delivered') AS well, bool_or(gone) AS gone FROM settled
-  WHERE NOT interrupted GROUP BY tenant_id, webhook_id
+  SELECT tenant_id, webhook_id, url, bool_or(status = 'delivered') AS well, bool_or(gone) AS gone FROM settled
+  WHERE NOT interrupted GROUP BY tenant_id, webhook_id, url
 ), changing AS MATERIALIZED (
   SELECT w.tenant_id, w.id, h.well, h.gone,
          CASE WHEN h.gone THEN 'gone'
               WHEN NOT h.well AND {{failing_for_long}} THEN 'failing' END AS reason
-  FROM health AS h JOIN webhooks AS w ON w.tenant_id = h.tenant_id AND w.id = h.webhook_id
+  -- An address that it has left meanwhile does not speak for it.
+  FROM health AS h JOIN webhooks AS w ON w.tenant_id = h.tenant_id AND w.id = h.webhook_id AND w.url = h.url
   WHERE w.enabled AND (h.gone OR h.well = (w.failing_since IS NOT NULL) OR NOT h.well AND {{failing_for_long}})
   ORDER BY w.tenant_id, w.id FOR NO KEY UPDATE OF w
 ), changed AS (
@@ -289,11 +290,12 @@ SELECT status, count(*) AS deliveries, (SELECT count(*) FROM changed WHERE NOT e
 FROM settled GROUP BY status
 
 -- name: lost_attempts
-SELECT tenant_id, id, attempt_count AS number, round_count,
-       lapses_at - make_interval(secs => CAST(:seconds AS float8)) AS started_at
-FROM webhook_deliveries
-WHERE status = 'sending' AND lapses_at <= statement_timestamp()
-ORDER BY lapses_at LIMIT {{lost_max}}
+SELECT d.tenant_id, d.id, d.attempt_count AS number, d.round_count,
+       d.lapses_at - make_interval(secs => CAST(:seconds AS float8)) AS started_at,
+       (SELECT w.url FROM webhooks AS w WHERE w.tenant_id = d.tenant_id AND w.id = d.webhook_id) AS url
+FROM webhook_deliveries AS d
+WHERE d.status = 'sending' AND d.lapses_at <= statement_timestamp()
+ORDER BY d.lapses_at LIMIT {{lost_max}}
 
 -- name: unannounced
 SELECT l.tenant_id, l.id, {{letter}} AS letter, l.subject,

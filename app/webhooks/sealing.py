@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from app.errors import Conflict
 from app.settings.webhooks import encryption_keys
+
+What = Literal["secret", "headers"]
+INSTEAD: dict[What, str] = {"secret": "rotate the secret", "headers": "give the headers anew with PATCH"}
 
 
 class EncryptionKeyMissing(Conflict):
@@ -31,14 +36,14 @@ class Seal:
         """The sealed form of these bytes. Raises `EncryptionKeyMissing` without any key."""
         return self._available().encrypt(plain)
 
-    def open(self, sealed: bytes) -> bytes:
+    def open(self, sealed: bytes, what: What = "secret") -> bytes:
         """What was sealed. Raises `EncryptionKeyMissing` where none of the keys opens it."""
         try:
             return self._available().decrypt(sealed)
         except InvalidToken:
             raise EncryptionKeyMissing(
-                "None of the keys in CAIRN_WEBHOOKS__ENCRYPTION_KEYS opens this secret: add the key that sealed it"
-                " after the others, or rotate the secret of the webhook."
+                f"None of the keys in CAIRN_WEBHOOKS__ENCRYPTION_KEYS opens the {what} of the webhook: add the key that"
+                f" was used after the others, or {INSTEAD[what]}."
             ) from None
 
     def _available(self) -> MultiFernet:

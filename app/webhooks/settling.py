@@ -43,6 +43,8 @@ class Result:
     started_at: datetime
     outcome: Outcome
     decision: Decision | Interrupted
+    # Where the attempt went; what came of it says nothing of a webhook that leads elsewhere by now.
+    url: str | None
 
     @property
     def status(self) -> str:
@@ -82,6 +84,7 @@ async def settle(database: Database, results: Sequence[Result], disable_after_se
         responses=[each.outcome.response for each in results],
         durations=[each.outcome.duration_ms for each in results],
         started_ats=[each.started_at for each in results],
+        urls=[each.url for each in results],
         disable_after_seconds=disable_after_seconds,
     )
     counts: dict[str, int] = {row["status"]: row["deliveries"] for row in rows}
@@ -166,7 +169,7 @@ def recover(settings: WebhookSettings, moved: Callable[[Settled], None]) -> Call
         results = [
             Result(
                 row["tenant_id"], row["id"], row["number"], row["started_at"], outcome,
-                decide(outcome, row["round_count"], schedule, settings.retry_after_seconds_max),
+                decide(outcome, row["round_count"], schedule, settings.retry_after_seconds_max), row["url"],
             )
             for row in rows
         ]  # fmt: skip

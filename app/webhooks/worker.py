@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +22,7 @@ from app.settings import WebhookSettings
 from app.webhooks.pipeline import SQL
 from app.webhooks.policy import Dead, Decision, Delivered, decide, pauses
 from app.webhooks.relay import HandOut, hand_back
-from app.webhooks.sealing import Seal
+from app.webhooks.sealing import EncryptionKeyMissing, Seal, What
 from app.webhooks.sender import Message, Outcome, Sender
 from app.webhooks.settling import MARGIN_SECONDS, Interrupted, Result, Settled, Settler
 
@@ -205,13 +206,13 @@ class Worker:
         """Pass on how an attempt went; without a decision it was broken off by this process."""
         ended = decision or Interrupted()
         self._metrics.webhook_attempted(_word(ended), outcome.duration_ms / 1000)
-        self._settler.add(Result(row["tenant_id"], row["id"], row["number"], row["started_at"], outcome, ended))
+        self._settler.add(
+            Result(row["tenant_id"], row["id"], row["number"], row["started_at"], outcome, ended, row["url"])
+        )
 
     async def _send(self, row: Any, body: bytes) -> Outcome:
         try:
-            secrets = tuple(
-                self._secrets.text(sealed) for sealed in (row["secret"], row["previous_secret"]) if sealed is not None
-            )
+            secrets = self._secrets.signing(row["secret"], row["previous_secret"])
             headers = self._secrets.headers(row["headers"]) if row["headers"] is not None else {}
         except AppError as error:
             # The operator took a key away: it is tried again, as the schedule says.
@@ -237,19 +238,29 @@ class Secrets:
         self._seal = seal
         self._opened: dict[bytes, str] = {}
 
-    def text(self, sealed: bytes) -> str:
-        """The secret. Raises `EncryptionKeyMissing`."""
+    def signing(self, secret: bytes, previous: bytes | None) -> tuple[str, ...]:
+        """The secrets that sign. Raises `EncryptionKeyMissing` for the present one.
+
+        One before it whose key was taken away signs no more: it would hold up what was rotated for that.
+        """
+        found = [self._text(secret, "secret")]
+        if previous is not None:
+            with suppress(EncryptionKeyMissing):
+                found.append(self._text(previous, "secret"))
+        return tuple(found)
+
+    def headers(self, sealed: bytes) -> Mapping[str, str]:
+        """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
+        read: dict[str, str] = json.loads(self._text(sealed, "headers"))
+        return read
+
+    def _text(self, sealed: bytes, what: What) -> str:
         opened = self._opened.get(sealed)
         if opened is None:
             if len(self._opened) >= OPENED_MAX:
                 self._opened.clear()
-            opened = self._opened[sealed] = self._seal.open(sealed).decode()
+            opened = self._opened[sealed] = self._seal.open(sealed, what).decode()
         return opened
-
-    def headers(self, sealed: bytes) -> Mapping[str, str]:
-        """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
-        read: dict[str, str] = json.loads(self.text(sealed))
-        return read
 
 
 async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:

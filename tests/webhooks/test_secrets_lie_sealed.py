@@ -43,7 +43,7 @@ def test_without_a_key_nothing_is_sealed_and_the_error_says_what_to_set(keys: st
 def test_what_no_key_opens_is_said_in_words() -> None:
     sealed = Seal(new_key()).seal(b"secret")
     for value in (sealed, sealed[:-4] + b"AAAA", sealed[:20], b"", b"\x00\xff not sealed"):
-        with pytest.raises(EncryptionKeyMissing, match="opens this secret"):
+        with pytest.raises(EncryptionKeyMissing, match="opens the secret"):
             Seal(new_key()).open(value)
 
 

@@ -58,7 +58,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "settle": {
         **ONE, "ids": ["d27"], "statuses": ["dead"], "pauses": [0.0], "reasons": ["r"], "interrupted": [False],
         "gone": [False], "status_codes": [500], "errors": ["e"], "responses": [None], "durations": [1],
-        "started_ats": [datetime.now(UTC)], "disable_after_seconds": 60.0,
+        "started_ats": [datetime.now(UTC)], "urls": ["u"], "disable_after_seconds": 60.0,
     },
     "unannounced": {"bytes": 100},
     "announced": {"tenant_ids": ["busy"], "ids": ["none"]},
