@@ -140,6 +140,11 @@ async def test_a_delivery_that_kills_its_worker_becomes_a_dead_letter(clone: Clo
                 return await in_queue(servers, bus["stream_prefix"]) == 0
 
             await eventually(empty, "an empty queue")
+
+            async def announced() -> list[Any]:
+                return await database.rows(Statement("SELECT FROM dead_letters WHERE announced_at IS NOT NULL"))
+
+            await eventually(announced, "the letter on the bus")
         assert len(receiver.received) == 2
         # It is told on the bus, with what was to be sent.
         client_ = await nats.connect(servers.nats_url)
