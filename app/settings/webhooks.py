@@ -54,7 +54,13 @@ class WebhookSettings(Group):
         " by commas.",
     )
     concurrency: int = Field(10, ge=1, le=100, description="Deliveries under way to one endpoint, over all processes.")
-    in_flight_max: int = Field(500, ge=1, le=10_000, description="Deliveries under way in one process.")
+    in_flight_max: int = Field(
+        500,
+        ge=1,
+        le=10_000,
+        description="Deliveries under way in one process; those that have no answer for two seconds count apart, up to"
+        " as many again.",
+    )
     attempt_seconds: float = Field(
         15, gt=0, le=300, description="Longest time of one attempt, from the look-up of the name to the answer's end."
     )

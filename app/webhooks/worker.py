@@ -22,13 +22,11 @@ from app.settings import WebhookSettings
 from app.webhooks.pipeline import SQL
 from app.webhooks.policy import Dead, Decision, Delivered, decide, pauses
 from app.webhooks.relay import HandOut, hand_back
+from app.webhooks.room import TAKEN_MAX, Room
 from app.webhooks.sealing import EncryptionKeyMissing, Seal, What
 from app.webhooks.sender import Message, Outcome, Sender
 from app.webhooks.settling import MARGIN_SECONDS, Interrupted, Result, Settled, Settler
 
-TAKEN_MAX = 100
-# Bodies that are under way at once: beyond so many bytes nothing more is taken, and of large ones only a few at once.
-BODIES_BYTES_MAX, BODIES_BYTES_AT_ONCE = 268_435_456, 33_554_432
 # How long one call waits for work; longer would change nothing.
 TAKE_SECONDS = 5.0
 # Between two tries while the queue or PostgreSQL is away.
@@ -63,9 +61,7 @@ class Worker:
         self._sender = Sender(settings)
         self._settler = Settler(database, settings, self._settled)
         self._attempts: set[asyncio.Task[None]] = set()
-        self._open, self._open_bytes, self._largest_bytes = 0, 0, 1
-        self._room = asyncio.Event()
-        self._room.set()
+        self._room = Room(settings.in_flight_max)
         self._task: asyncio.Task[None] | None = None
         self._beginning: asyncio.Task[None] | None = None
 
@@ -105,12 +101,9 @@ class Worker:
     async def _run(self) -> None:
         failing = False
         while True:
-            await self._room.wait()
+            free = await self._room.free()
             try:
-                # As large as the last ones were, the next may be.
-                at_once = max(1, BODIES_BYTES_AT_ONCE // self._largest_bytes)
-                limit = min(TAKEN_MAX, at_once, self._settings.in_flight_max - self._open)
-                taken = await self._streams.take(Stream.QUEUED, limit, TAKE_SECONDS)
+                taken = await self._streams.take(Stream.QUEUED, free, TAKE_SECONDS)
                 if taken:
                     # A claim is not cut off: what it claimed would lapse.
                     self._beginning = asyncio.create_task(self._begin(taken), name="begin deliveries")
@@ -136,21 +129,18 @@ class Worker:
         wanted = [row for row in rows if row["wanted"]]
         if len(wanted) < len(rows):
             self._moved(Settled(len(rows) - len(wanted), 0, 0))
-        self._open += len(wanted)
         try:
             bodies = await self._bodies(wanted)
         except AppError:
+            self._room.begin([0] * len(wanted))
             for row in wanted:
                 self._end(row, Outcome(None, "The service could not read what is to be sent.", None, 0, None))
             raise
-        sizes = [len(body or b"") for body in bodies]
-        self._largest_bytes = max(sizes, default=1) or 1
-        self._open_bytes += sum(sizes)
+        self._room.begin([len(body or b"") for body in bodies])
         for row, body in zip(wanted, bodies, strict=True):
             task = asyncio.create_task(self._attempt(row, body), name="attempt")
             self._attempts.add(task)
             task.add_done_callback(self._attempts.discard)
-        self._see_room()
         for each in taken:
             await each.done()
 
@@ -185,22 +175,21 @@ class Worker:
 
     async def _attempt(self, row: Any, body: bytes | None) -> None:
         began = time.monotonic()
-        try:
-            if body is None:
-                self._end(row, Outcome(None, "The event is no longer kept.", None, 0, None), Dead("event_gone"))
-                return
-            outcome = await self._send(row, body)
-            limit = self._settings.retry_after_seconds_max
-            self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, limit))
-        except asyncio.CancelledError:
-            duration_ms = int((time.monotonic() - began) * 1000)
-            self._end(row, Outcome(None, "The process stopped during the attempt.", None, duration_ms, None))
-        except Exception:
-            log.exception("attempt failed", delivery_id=row["id"])
-            outcome = Outcome(None, "The attempt failed within the service; its log says why.", None, 0, None)
-            self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, 0))
-        finally:
-            self._open_bytes -= len(body or b"")
+        with self._room.attempt(len(body or b"")):
+            try:
+                if body is None:
+                    self._end(row, Outcome(None, "The event is no longer kept.", None, 0, None), Dead("event_gone"))
+                    return
+                outcome = await self._send(row, body)
+                limit = self._settings.retry_after_seconds_max
+                self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, limit))
+            except asyncio.CancelledError:
+                duration_ms = int((time.monotonic() - began) * 1000)
+                self._end(row, Outcome(None, "The process stopped during the attempt.", None, duration_ms, None))
+            except Exception:
+                log.exception("attempt failed", delivery_id=row["id"])
+                outcome = Outcome(None, "The attempt failed within the service; its log says why.", None, 0, None)
+                self._end(row, outcome, decide(outcome, row["round_count"], self._schedule, 0))
 
     def _end(self, row: Any, outcome: Outcome, decision: Decision | None = None) -> None:
         """Pass on how an attempt went; without a decision it was broken off by this process."""
@@ -220,15 +209,8 @@ class Worker:
         return await self._sender.send(Message(row["url"], row["id"], body, secrets, headers))
 
     def _settled(self, results: int, settled: Settled) -> None:
-        self._open -= results
-        self._see_room()
+        self._room.end(results)
         self._moved(settled)
-
-    def _see_room(self) -> None:
-        if self._open < self._settings.in_flight_max and self._open_bytes < BODIES_BYTES_MAX:
-            self._room.set()
-        else:
-            self._room.clear()
 
 
 class Secrets:

@@ -58,6 +58,31 @@ async def test_a_healthy_endpoint_is_served_beside_hanging_and_dripping_ones(clo
         over.set()
 
 
+async def test_sixty_endpoints_that_hang_fill_no_process(clone: Clone) -> None:
+    limits = {"in_flight_max": 200, "concurrency": 5, "attempt_seconds": 120}
+    async with receiving() as well, receiving() as ill, delivering(clone, **limits) as (service, client):
+        database, tenant = service.ground.database, tenant_of(client)
+        over = asyncio.Event()
+
+        async def hang(_received: Received) -> int:
+            await over.wait()
+            return 204
+
+        ill.answer = hang
+        for n in range(60):
+            await subscribe(database, tenant, f"{ill.url}/hang{n}", id=f"hang{n}")
+        for n in range(5):
+            await client.put(f"/v1/workflows/w{n}", json={})
+        await ill.until(lambda: ill.open == 200)
+        await subscribe(database, tenant, well.url, id="well")
+        for n in range(20):
+            await client.put(f"/v1/workflows/v{n}", json={})
+        await well.until(lambda: len(well.received) == 20)
+        # More hang than may be under way elsewhere, and none of them has ended.
+        assert ill.open == ill.open_most == 300
+        over.set()
+
+
 async def test_two_processes_together_keep_to_the_number_of_an_endpoint(clone: Clone) -> None:
     url = await clone()
     async with (
