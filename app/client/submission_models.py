@@ -95,41 +95,6 @@ class DeadLetter(Record):
     created_at: datetime
 
 
-class ReplayedLetter(Record):
-    """A letter that went, because what it told of is tried again, as `replayed_as`."""
-
-    id: str
-    source: str
-    subject: str
-    replayed_as: str
-
-
-class RefusedLetter(Record):
-    """A letter that stays, and why."""
-
-    id: str
-    source: str
-    subject: str
-    code: str
-    detail: str
-
-
-class LetterReplay(Record):
-    """What replaying several letters came to; `["items"]` has what was replayed."""
-
-    replayed: int
-    refused: int
-    refusals: list[RefusedLetter]
-    next_cursor: str | None
-
-
-class LetterPurge(Record):
-    """How many letters were removed, and whether there are more."""
-
-    deleted: int
-    more: bool
-
-
 class FormatStamp(Record):
     """Which format a client's data has."""
 

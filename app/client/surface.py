@@ -8,6 +8,7 @@ from app.client.attachments import AsyncAttachments, Attachments, SyncAttachment
 from app.client.conversations import Conversations
 from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
+from app.client.dead_letters import DeadLetters
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.leases import Leases
@@ -17,7 +18,7 @@ from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.sessions import Checkpoints, Sessions
-from app.client.stamps import DeadLetters, FormatStamps
+from app.client.stamps import FormatStamps
 from app.client.submissions import AttemptMarkers, Submissions
 from app.client.transport import AsyncTransport, SyncTransport
 from app.client.webhooks import Deliveries, Webhooks
