@@ -10,6 +10,10 @@ from typing import Any, NamedTuple, Protocol
 VALUE_BYTES_MAX = 256 * 1024
 
 
+Word = bytes | str | int | float
+"""What a program is given."""
+
+
 class Key(NamedTuple):
     """Where a value is kept: a kind of thing, its tenant, and which one."""
 
@@ -45,7 +49,7 @@ class Cache(Protocol):
     async def delete(self, key: Key) -> None:
         """Keep it no more."""
 
-    async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[bytes | str | int | float]) -> Any:
+    async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the program answers, within the cache's bound. Raises `Unavailable` where there is no Redis."""
 
     async def close(self) -> None:

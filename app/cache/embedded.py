@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.cache.cache import VALUE_BYTES_MAX, Key, Read, Script, unseen
+from app.cache.cache import VALUE_BYTES_MAX, Key, Read, Script, Word, unseen
 from app.errors import Unavailable
 
 BYTES_MAX = 32 * 1024 * 1024
@@ -69,7 +69,7 @@ class EmbeddedCache:
         self,
         script: Script,  # noqa: ARG002 - as every cache
         keys: Sequence[Key],  # noqa: ARG002
-        arguments: Sequence[bytes | str | int | float],  # noqa: ARG002
+        arguments: Sequence[Word],  # noqa: ARG002
     ) -> Any:
         """There is no Redis here. Raises `Unavailable`."""
         raise Unavailable("No Redis is configured (CAIRN_REDIS__URL).")

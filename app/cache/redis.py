@@ -22,7 +22,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from app.cache.cache import VALUE_BYTES_MAX, Key, Script
+from app.cache.cache import VALUE_BYTES_MAX, Key, Script, Word
 from app.errors import Unavailable
 
 WAIT_SECONDS = 0.05
@@ -37,7 +37,6 @@ BATCH_MAX = 100
 CLOSE_SECONDS = 0.5
 _FAILURES = (RedisError, OSError, TimeoutError, ValueError)
 
-Word = bytes | str | int | float
 Took = Callable[[str, float], None]
 """Called with what was asked and the seconds that its answer took."""
 

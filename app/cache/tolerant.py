@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.cache.cache import Cache, Key, Read, Script, unseen
+from app.cache.cache import Cache, Key, Read, Script, Word, unseen
 from app.errors import Unavailable
 
 log = structlog.get_logger("cairn.cache")
@@ -74,7 +74,7 @@ class TolerantCache:
         except Unavailable:
             return
 
-    async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[bytes | str | int | float]) -> Any:
+    async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the program answers. Raises `Unavailable`, at once while Redis is known to be away."""
         return await self._there().run(script, keys, arguments)
 

@@ -33,7 +33,7 @@ from app.http.received import Received, receiving
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
-# What work that goes on beside the request answers: what is to be looked at for it.
+# The answer is work that goes on beside the request: a job, a delivery.
 ACCEPTED = 202
 Handler = Callable[..., Awaitable[Answer | Response]]
 Replayed = Callable[[Call, Any, Answer], Awaitable[Answer]]
@@ -73,7 +73,7 @@ class Endpoint(APIRoute):
         self.run, self.including, self.replayed = endpoint, including, replayed
         # Whether the route holds the attempt of `Submission-Attempt` by rules of its own, as an append and a batch do.
         self.fences_itself = fences_itself
-        # Where that is, by its id, which the route has only accepted.
+        # Where the work is looked at that a 202 has only accepted, by its id.
         self.accepted_at = accepted_at
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None

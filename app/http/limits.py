@@ -17,7 +17,7 @@ TENANTS_MAX = 10_000
 # expiry are one write, made whatever the answer is: no bucket outlives the time in which it is full again, and one that
 # was found without an expiry gets one. What cannot be read is a full bucket, and a clock that was set back fills none.
 TAKE = Script(
-    "take",
+    "limit take",
     """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

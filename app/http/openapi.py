@@ -45,7 +45,7 @@ HEADERS = {
     "ETag": _header("The revision, strong: send it back as `If-Match`."),
     "Link": _header('The next page, `rel="next"`; absent on the last.'),
     "Idempotency-Replayed": _header("`true` where this is the kept answer to an earlier request."),
-    "Location": _header("Where that is which was accepted: a job, a delivery."),
+    "Location": _header("Where the work is looked at that was accepted: a job, a delivery."),
     "WWW-Authenticate": _header("How to send the key."),
     "Retry-After": _header("Seconds to wait.", "integer"),
 }

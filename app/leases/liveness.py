@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from app.cache.cache import Cache, Key, Script
+from app.cache.cache import Cache, Key, Script, Word
 from app.errors import Unavailable
 
 # How many lengths of a lease Redis carries it before a renewal goes to PostgreSQL again; nine of ten do not, where
@@ -157,7 +157,7 @@ class Liveness:
         read = msgspec.json.decode(lease, type=_Lease)
         await self._run(_END, [_key(tenant_id, name)], [read.fencing_token, read.lease_seconds * 1000])
 
-    async def _run(self, script: Script, keys: Sequence[Key], arguments: Sequence[bytes | str | int]) -> Any:
+    async def _run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the script gives; None where there is no Redis, or it does not answer, of which its door tells."""
         try:
             return await self._cache.run(script, keys, arguments)

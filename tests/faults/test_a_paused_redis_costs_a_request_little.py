@@ -88,4 +88,4 @@ async def test_b28_ten_seconds_of_a_hanging_redis_cost_the_slowest_requests_less
     assert set(load.statuses) == {200, 201}
     assert figures[-1][1] < figures[-1][0] + BOUND_SECONDS, figures
     # It was before every request, and so it was what hung.
-    assert 'cairn_redis_command_seconds_count{command="take"}' in metrics
+    assert 'cairn_redis_command_seconds_count{command="limit take"}' in metrics

@@ -200,7 +200,7 @@ async def test_a_tenant_without_limits_asks_redis_nothing(
     settings = settings_for(await clone(), redis={"url": servers.redis_url, "key_prefix": "free"})
     async with running(settings) as service, await new_tenant(service) as client:
         assert (await client.get("/v1/workflows")).status_code == 200
-        assert 'command="take"' not in (await client.get("/metrics")).text
+        assert 'command="limit take"' not in (await client.get("/metrics")).text
     with looking(servers.redis_url) as look:
         assert look.keys("free:*") == []
 
