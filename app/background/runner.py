@@ -22,8 +22,9 @@ Job = Callable[[Database, int], Awaitable[int]]
 """A piece of work: does at most so much of it, and says how much it did. Doing it again is harmless."""
 
 RUN_SECONDS = 60.0
-# So late, at most, events get positions and deliveries go on once PostgreSQL is back, however long it was away.
-BACKOFF_SECONDS_MAX = 5.0
+# So late, at most, events get positions and deliveries go on once PostgreSQL is back, however long it was away. What
+# looks more rarely is in less of a hurry: it may hold others up, as a new partition does.
+BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MAX_OF_RARE = 5.0, 30.0
 STOP_SECONDS = 1.0
 ROUNDS_MAX = 10_000
 
@@ -85,7 +86,8 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
 
 def pause_after(failures: int, every_seconds: float) -> float:
     """The seconds until a job is tried again that has failed so many times in a row."""
-    return min(BACKOFF_SECONDS_MAX, max(every_seconds, 0.2) * float(2 ** min(failures, 10)))
+    most = max(BACKOFF_SECONDS_MAX, min(every_seconds, BACKOFF_SECONDS_MAX_OF_RARE))
+    return min(most, max(every_seconds, 0.2) * float(2 ** min(failures, 10)))
 
 
 def _tell(entry: Entry, error: Exception, failures: int) -> None:
