@@ -45,6 +45,8 @@ def follow(
         filters["after"] = after
     console = console_of(PIPE_LINE_COLUMNS)
     with suppress(KeyboardInterrupt), connected(url, key, tenant) as cairn:
+        if not as_json:
+            typer.echo(f"Events of {', '.join(type_ or ['every type'])} as they come, until Ctrl-C.", err=True)
         for event in cairn.events.follow(**filters):
             if as_json:
                 typer.echo(event.json_bytes.decode())

@@ -48,7 +48,15 @@ class Events:
 
 
 def wanted(types: Sequence[str] | None, include: str | None, subjects: Iterable[Subject]) -> Wanted:
-    """What `?type=a&type=b&include=c,d` asks for. Raises `InvalidInput` for a field that no subject has."""
+    """What `?type=a&type=b&include=c,d` asks for.
+
+    Raises `InvalidInput` for a type that there is not, for which a reader would wait in vain, and for a field that no
+    subject has.
+    """
+    subjects = tuple(subjects)
+    told = {f"{subject.type}.{change}" for subject in subjects for change in subject.changes}
+    if types is not None and not told.issuperset(types):
+        raise invalid("type", f"may name only {', '.join(sorted(told))}")
     known = [(subject, field) for subject in subjects for field in subject.fields]
     names = frozenset(include.split(",")) if include else frozenset()
     allowed = {field for _, field in known}

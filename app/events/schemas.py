@@ -25,7 +25,7 @@ class EventQuery(Query):
     type: list[Text] | None = Field(
         None,
         max_length=100,
-        description="Only events of these types; repeat the parameter.",
+        description="Only events of these types; repeat the parameter. A type that there is not is 422.",
         examples=[["invocation.ended"]],
     )
     include: str | None = Field(

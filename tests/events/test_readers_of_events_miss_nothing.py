@@ -127,6 +127,9 @@ async def test_a_stream_takes_the_filter_and_the_fields_of_the_list(api: Api) ->
             assert (await read(stream))[1]["type"] == "invocation.ended"
         refusal = await refused(one.client, include="secret")
         assert problem(refusal) == (422, "invalid_input")
+        for text in ("workflow.*", "workflow.creatd", "webhook.test"):
+            assert problem(await refused(one.client, type=text)) == (422, "invalid_input"), text
+            assert problem(await one.client.get("/v1/events", params={"type": text})) == (422, "invalid_input"), text
         for extra in ("limit", "wait_seconds"):
             assert problem(await refused(one.client, **{extra: 5})) == (422, "invalid_input")
 
