@@ -63,7 +63,8 @@ class Receiver(ThreadingHTTPServer):
                 (f"attempt {attempt}", ""), signature, answered,
             )  # fmt: skip
             if self.bodies:
-                self.console.print(line_of(self._spelled(_indented(body))))
+                for line in _indented(body).split("\n"):
+                    self._print((line, ""))
 
     def _print(self, *parts: tuple[str, str]) -> None:
         shown = [(self._spelled(text), style) for text, style in parts if text]
@@ -72,9 +73,8 @@ class Receiver(ThreadingHTTPServer):
 
     def _spelled(self, text: str) -> str:
         ascii_only = without_unicode(self.console)
-        # Lines stay lines; what else could drive a terminal goes.
         plain = text.replace("✓", "ok").replace("✗", "WRONG:") if ascii_only else text
-        return "\n".join(spelled(line, ascii_only=ascii_only) for line in plain.split("\n"))
+        return spelled(plain, ascii_only=ascii_only)
 
 
 class _Delivery(BaseHTTPRequestHandler):

@@ -78,7 +78,7 @@ def listen(
             told = ", ".join(types) or "everything"
             typer.echo(f"Webhook {webhook_id} tells of {told} at {public_url or receiver.url} until Ctrl-C.", err=True)
             threading.Event().wait()
-    typer.echo(f"Stopped; deliveries received: {receiver.received}. The webhook is removed.", err=True)
+    typer.echo(f"Stopped; attempts received: {receiver.received}. The webhook is removed.", err=True)
 
 
 @contextmanager
