@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.commands.plainly import read_settings, refuse
 from app.embedded import running_in
-from app.settings import NatsSettings, RedisSettings, Settings
+from app.settings import NatsSettings, RedisSettings, Settings, WebhookSettings
 
 Folder = Annotated[
     Path | None,
@@ -21,6 +21,10 @@ Folder = Annotated[
         show_default=False,
     ),
 ]
+
+# The key that `cairn dev` keeps in its folder, and where it lets webhooks go: to what a person tries them with.
+WEBHOOK_KEY_FILE = "webhook-key"
+LOOPBACK = "127.0.0.0/8,::1"
 
 
 def operator_settings(folder: Path | None) -> Settings:
@@ -39,9 +43,24 @@ def operator_settings(folder: Path | None) -> Settings:
         return settings
     typer.echo(f"On the database of the Cairn that runs in {place} (process {found.pid}).", err=True)
     at_hand = {"url": SecretStr(found.postgres_url), "direct_url": None}
-    changed: dict[str, object] = {"database": settings.database.model_copy(update=at_hand)}
+    changed: dict[str, object] = {
+        "var_folder": place,
+        "database": settings.database.model_copy(update=at_hand),
+        "webhooks": _webhooks(settings.webhooks, place),
+    }
     if found.redis_url is not None:
         changed["redis"] = RedisSettings(url=SecretStr(found.redis_url))
     if found.nats_url is not None:
         changed["nats"] = NatsSettings(url=SecretStr(found.nats_url))
+    return settings.model_copy(update=changed)
+
+
+def _webhooks(settings: WebhookSettings, folder: Path) -> WebhookSettings:
+    """What holds for webhooks where `cairn dev` runs in the folder: its own, unless something else is set."""
+    file = folder / WEBHOOK_KEY_FILE
+    changed: dict[str, object] = {}
+    if settings.encryption_keys is None and file.exists():
+        changed["encryption_keys"] = SecretStr(file.read_text().strip())
+    if not settings.allow_private:
+        changed["allow_private"] = LOOPBACK
     return settings.model_copy(update=changed)

@@ -15,6 +15,7 @@ import uvicorn
 from rich.console import Console
 
 from app.commands import operating
+from app.commands.beside import LOOPBACK, WEBHOOK_KEY_FILE
 from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
 from app.commands.plainly import plainly, read_settings, refuse, run
 from app.embedded import Servers, running_in, start_servers
@@ -24,9 +25,6 @@ from app.tenants import store
 from app.tenants.keys import DEFAULT_TENANT
 
 KEY_FILE = "development-key"
-WEBHOOK_KEY_FILE = "webhook-key"
-# What a person tries webhooks with runs on this machine.
-LOOPBACK = "127.0.0.0/8,::1"
 TICKS_BETWEEN_LOOKS = 10
 # A person who pressed Ctrl-C waits for what is running, but not for long.
 GRACE_SECONDS = 5
@@ -177,7 +175,7 @@ Cairn is ready at {url}
 
 A first request to paste:
 
-curl -fsS -X PUT {url}/v1/workflows/first \\
+curl -fsS -w '\\n' -X PUT {url}/v1/workflows/first \\
 {shown}  -H 'Content-Type: application/json' \\
   -d '{{"name": "My first workflow"}}'
 

@@ -102,6 +102,7 @@ def test_other_commands_find_what_runs_in_the_folder_and_a_second_start_is_told_
         seen = cairn("doctor")
         assert re.search(r"PostgreSQL +ok", seen)
         assert re.search(r"NATS +ok +(?!Not configured)", seen)
+        assert re.search(r"webhooks +note +CAIRN_WEBHOOKS__ALLOW_PRIVATE lets them reach 127\.0\.0\.0/8", seen)
         elsewhere = {"CAIRN_DATABASE__URL": NOWHERE}
         assert "PostgreSQL does not answer" in cairn("keys", "list", status=1, **elsewhere)
         assert "development" in cairn("keys", "list", "--folder", str(folder), **elsewhere)
