@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator
 from app.settings.group import Group
 
 HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+SCHEDULE = re.compile(r"[0-9]{1,7}(\.[0-9]{1,3})?(,[0-9]{1,7}(\.[0-9]{1,3})?){0,49}")
 ENCRYPTION_KEY_BYTES = 32
 
 
@@ -66,7 +67,6 @@ class WebhookSettings(Group):
     )
     schedule: str = Field(
         "5,300,1800,7200,18000,36000,50400,72000,86400",
-        pattern=r"^\d{1,7}(\.\d{1,3})?(,\d{1,7}(\.\d{1,3})?){0,49}$",
         description="Pauses after each failed attempt, in seconds; after the last one a delivery is a dead letter.",
     )
     retry_after_seconds_max: float = Field(
@@ -101,4 +101,11 @@ class WebhookSettings(Group):
     @classmethod
     def _are_networks_and_names(cls, given: str) -> str:
         networks_and_names(given)
+        return given
+
+    @field_validator("schedule")
+    @classmethod
+    def _is_schedule(cls, given: str) -> str:
+        if not SCHEDULE.fullmatch(given):
+            raise ValueError("it takes 1 to 50 numbers of seconds, separated by commas, such as 5,300,1800")
         return given

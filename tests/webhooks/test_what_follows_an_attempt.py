@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.settings import WebhookSettings
 from app.webhooks.answers import retry_after
@@ -24,6 +25,12 @@ def outcome(status_code: int | None, retry_after_seconds: float | None = None) -
 def test_the_schedule_is_the_one_of_the_settings() -> None:
     assert SCHEDULE == (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
     assert pauses("0.25,1") == (0.25, 1)
+
+
+@pytest.mark.parametrize("damaged", ["", "5;300", "5, 300", "five", "5,", "-5", "1,\n", "٥", ",".join("5" * 51)])
+def test_a_schedule_that_is_none_is_refused_with_what_it_takes(damaged: str) -> None:
+    with pytest.raises(ValidationError, match="it takes 1 to 50 numbers of seconds, separated by commas"):
+        WebhookSettings(schedule=damaged)
 
 
 @given(st.integers(200, 299), st.integers(1, 100), st.none() | st.floats(0, 1e12))
