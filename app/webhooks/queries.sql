@@ -20,7 +20,7 @@ WITH stored AS (
     disabled_reason, secret, headers, header_names, after_position, digest)
   SELECT :tenant_id, :id, :url, CAST(:event_types AS text[]), CAST(:include AS text[]), :description, :enabled,
     CASE WHEN NOT :enabled THEN clock_timestamp() END, CASE WHEN NOT :enabled THEN 'by_client' END, :secret, :headers,
-    CAST(:header_names AS text[]), COALESCE((SELECT position FROM head), 0), :digest
+    CAST(:header_names AS text[]), COALESCE((SELECT position FROM head), 0), (CAST(:digests AS bytea[]))[1]
   WHERE NOT EXISTS (SELECT FROM stored)
   ON CONFLICT (tenant_id, id) DO NOTHING RETURNING t.*
 ), handing_out AS (
@@ -32,7 +32,7 @@ WITH stored AS (
 ), answer AS (
   SELECT 201 AS status, t.revision AS etag, {{with_secret}} AS body FROM created AS t
   UNION ALL
-  SELECT 200, t.revision, {{with_secret}} FROM stored AS t WHERE t.digest = :digest
+  SELECT 200, t.revision, {{with_secret}} FROM stored AS t WHERE t.digest = ANY (CAST(:digests AS bytea[]))
 )
 
 -- name: patch

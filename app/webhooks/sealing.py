@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Sequence
 from typing import Literal
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -10,6 +12,8 @@ from app.errors import Conflict
 from app.settings.webhooks import encryption_keys
 
 What = Literal["secret", "headers"]
+# What tells a digest from everything else that may be made with the same key.
+DIGEST = b"digest of a webhook: "
 INSTEAD: dict[What, str] = {"secret": "rotate the secret", "headers": "give the headers anew with PATCH"}
 
 
@@ -30,6 +34,7 @@ class Seal:
     def __init__(self, keys: str | None) -> None:
         """Takes keys as in the settings, separated by commas. Raises ValueError, without the key, for a damaged one."""
         given = encryption_keys(keys or "")
+        self._written = [key.encode() for key in given]
         self._keys = MultiFernet([Fernet(key) for key in given]) if given else None
 
     def seal(self, plain: bytes) -> bytes:
@@ -45,6 +50,14 @@ class Seal:
                 f"None of the keys in CAIRN_WEBHOOKS__ENCRYPTION_KEYS opens the {what} of the webhook: add the key that"
                 f" was used after the others, or {INSTEAD[what]}."
             ) from None
+
+    def digests(self, plain: bytes) -> Sequence[bytes]:
+        """What these bytes are known by again, to nobody without the keys: by the first of them, then by the others.
+
+        Raises `EncryptionKeyMissing` without any key.
+        """
+        self._available()
+        return [hmac.digest(key, DIGEST + plain, "sha256") for key in self._written]
 
     def _available(self) -> MultiFernet:
         if self._keys is None:

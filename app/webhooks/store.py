@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.db.database import Answer, Reader, Writer
-from app.db.digest import digest_of
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.race import decided
@@ -84,21 +83,23 @@ class Sealed:
     header_names: Sequence[str] | None = None
 
 
-async def create(writer: Writer, tenant_id: str, given: dict[str, Any], sealed: Sealed) -> Answer:
+async def create(
+    writer: Writer, tenant_id: str, given: dict[str, Any], sealed: Sealed, digests: Sequence[bytes]
+) -> Answer:
     """Make a webhook: 201, or 200 with the row as it now is where it was created with the same fields.
 
-    Events after those that the tenant has now are for it. The answer's `secret` is null. Raises `WebhookConflict`.
+    The same fields have one of these digests; a new row keeps the first. Events after those that the tenant has now are
+    for it. The answer's `secret` is null. Raises `WebhookConflict`.
     """
     webhook_id = given.get("id") or new_id("wh")
-    digest = digest_of({**given, "id": webhook_id})
 
     async def why() -> None:
         stored = await writer.row(_SQL["get"], tenant_id=tenant_id, id=webhook_id)
-        if stored is not None and stored["digest"] != digest:
+        if stored is not None and bytes(stored["digest"]) not in digests:
             raise WebhookConflict("A webhook with this id was created with other fields.", id=webhook_id)
 
     return await decided(
-        writer, _SQL["create"], why, tenant_id=tenant_id, id=webhook_id, digest=digest, url=given["url"],
+        writer, _SQL["create"], why, tenant_id=tenant_id, id=webhook_id, digests=digests, url=given["url"],
         event_types=given.get("event_types", []), include=given.get("include", []),
         description=given.get("description"), enabled=given.get("enabled", True), secret=sealed.secret,
         headers=sealed.headers, header_names=sealed.header_names or [],

@@ -9,9 +9,11 @@ import asyncpg
 import httpx
 import pytest
 
+from app.db.digest import digest_of
 from app.logs import configure_logs
 from app.settings import LogSettings
-from tests.conftest import Make, new_tenant, running, settings_for
+from app.webhooks.sealing import Seal, new_key
+from tests.conftest import WEBHOOK_KEY, Make, http, new_tenant, running, settings_for
 from tests.payloads import problem
 from tests.webhooks.hooks import URL, Hooks
 
@@ -79,6 +81,30 @@ async def test_they_lie_nowhere_in_plain(
     said = capfd.readouterr()
     for hidden in HIDDEN:
         assert hidden not in said.out + said.err
+
+
+async def test_nobody_without_a_key_can_try_whether_a_value_is_the_one(hooks: Hooks) -> None:
+    fields = {"id": "wh", "url": URL, "headers": {"X-Pin": "1234"}}
+    await hooks.made(headers=fields["headers"])
+    (row,) = await hooks.execute("SELECT digest FROM webhooks WHERE tenant_id = $1")
+    unsealed = {name: value for name, value in fields.items() if name != "id"}
+    assert row["digest"] not in (digest_of(fields), digest_of(unsealed))
+    assert row["digest"] == Seal(WEBHOOK_KEY).digests(digest_of(unsealed))[0]
+
+
+async def test_the_same_fields_are_known_again_for_as_long_as_their_key_is_there(
+    clone: Callable[[], Awaitable[str]],
+) -> None:
+    url, old, new = await clone(), new_key(), new_key()
+    fields = {"id": "wh", "url": URL, "headers": {"X-Pin": "1234"}}
+    async with running(settings_for(url)) as service, await new_tenant(service) as client:
+        headers = dict(client.headers)
+    statuses = []
+    for keys in (old, old, f"{new},{old}", new):
+        settings = settings_for(url, webhooks={"encryption_keys": keys})
+        async with running(settings) as service, http(service, **headers) as client:
+            statuses.append((await client.post("/v1/webhooks", json=fields)).status_code)
+    assert statuses == [201, 200, 200, 409]
 
 
 async def test_without_a_key_of_the_settings_no_secret_is_taken(clone: Callable[[], Awaitable[str]]) -> None:
