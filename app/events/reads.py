@@ -21,7 +21,6 @@ EARLIEST, NOW = -1, None
 # The cursor of the latter, as a client writes it.
 HEAD = "now"
 _POSITION_MAX = 10**18
-_BYTES_MAX = 2**62
 # One without a mark of its tenant is of an earlier release.
 _CURSOR = re.compile(r"1\.(?P<position>0|[1-9]\d{0,17})(?:~(?P<tenant>[0-9a-f]{8}))?").fullmatch
 
@@ -143,14 +142,20 @@ def _mark(tenant_id: str) -> str:
 
 
 async def with_fields(
-    reader: Reader, tenant_id: str, rows: Sequence[Any], names: Collection[str], subjects: Mapping[str, Subject]
+    reader: Reader,
+    tenant_id: str,
+    rows: Sequence[Any],
+    names: Collection[str],
+    subjects: Mapping[str, Subject],
+    bytes_max: int,
 ) -> list[bytes]:
     """The bodies of rows of events, which end with `data`, with the fields of these names read in where there are any.
 
-    `subjects` are by their type.
+    `subjects` are by their type. It ends before the first whose fields would be too much beside those before it; one
+    always fits.
     """
     fields = frozenset((subject, field) for subject in subjects.values() for field in subject.fields if field in names)
-    return await _shown(reader, tenant_id, rows, fields, _BYTES_MAX)
+    return await _shown(reader, tenant_id, rows, fields, bytes_max)
 
 
 async def _shown(

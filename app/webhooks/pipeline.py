@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.db.shape import stored_bytes
 from app.db.sql import load
 from app.deadletters.store import DEAD_LETTER
 from app.webhooks.delivery_store import BODY, EVENT_BODY
@@ -16,6 +17,8 @@ SQL = load(
     "pipeline_queries.sql",
     body=EVENT_BODY,
     kept_body=BODY.format(t="d"),
+    body_bytes=stored_bytes("d.body"),
+    data_bytes=stored_bytes("e.data"),
     letter=DEAD_LETTER.json("l"),
     webhook=WEBHOOK.json("t"),
     lanes_max=str(LANES_MAX),

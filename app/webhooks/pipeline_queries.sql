@@ -189,14 +189,20 @@ RETURNING 1
 
 -- name: claim
 -- Whoever takes a message asks here: one that came twice, or late, finds its delivery no longer handed out in its way.
--- What waits for an endpoint that is gone or disabled goes back to wait; the relay gives it up.
+-- What waits for an endpoint that is gone or disabled goes back to wait; the relay gives it up. So does what is too much
+-- beside the bodies before it; the first always fits.
 WITH found AS MATERIALIZED (
-  SELECT d.tenant_id, d.id, d.dispatch, w.id IS NOT NULL AS wanted, w.url, w.include, w.secret, w.headers,
+  SELECT d.tenant_id, d.id, d.dispatch, w.url, w.include, w.secret, w.headers,
+         w.id IS NOT NULL AND COALESCE(sum(d.bytes) OVER (
+           ORDER BY g.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+         ), 0) < CAST(:bytes_max AS bigint) AS wanted,
          CASE WHEN w.previous_secret_until > statement_timestamp() THEN w.previous_secret END AS previous_secret
-  FROM unnest(CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:dispatches AS int[]))
-    AS g (tenant_id, id, dispatch)
+  FROM unnest(CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:dispatches AS int[])) WITH ORDINALITY
+    AS g (tenant_id, id, dispatch, place)
   CROSS JOIN LATERAL (
-    SELECT d.tenant_id, d.id, d.dispatch, d.webhook_id FROM webhook_deliveries AS d
+    SELECT d.tenant_id, d.id, d.dispatch, d.webhook_id, CASE WHEN d.body IS NOT NULL THEN {{body_bytes}} ELSE (
+      SELECT {{data_bytes}} FROM events AS e WHERE e.tenant_id = d.tenant_id AND e.position = d.event_position
+        AND e.sequenced_at = d.event_sequenced_at) END AS bytes FROM webhook_deliveries AS d
     WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.dispatch = g.dispatch AND d.status = 'queued' LIMIT 1
   ) AS d
   LEFT JOIN LATERAL (
@@ -210,15 +216,15 @@ WITH found AS MATERIALIZED (
     lapses_at = CASE WHEN f.wanted THEN clock_timestamp() + make_interval(secs => CAST(:seconds AS float8)) END
   FROM found AS f
   WHERE d.tenant_id = f.tenant_id AND d.id = f.id AND d.dispatch = f.dispatch AND d.status = 'queued'
-  RETURNING d.tenant_id, d.id, d.attempt_count, d.round_count, d.event_position, d.event_sequenced_at, d.body,
-            f.wanted, f.url, f.include, f.secret, f.previous_secret, f.headers
+  RETURNING d.tenant_id, d.id, d.attempt_count, d.round_count, d.event_position, d.event_sequenced_at,
+            CASE WHEN f.wanted THEN d.body END AS body, f.wanted, f.url, f.include, f.secret, f.previous_secret, f.headers
 )
 SELECT c.tenant_id, c.id, c.wanted, c.attempt_count AS number, c.round_count, c.url, c.include, c.secret,
        c.previous_secret, c.headers, clock_timestamp() AS started_at, c.body IS NOT NULL AS kept,
        COALESCE(c.body, e.body) AS body, e.subject_type, e.subject_parent_id, e.subject_id
 FROM claimed AS c LEFT JOIN LATERAL (
   SELECT {{body}} AS body, e.subject_type, e.subject_parent_id, e.subject_id FROM events AS e
-  WHERE c.body IS NULL AND e.tenant_id = c.tenant_id AND e.position = c.event_position
+  WHERE c.wanted AND c.body IS NULL AND e.tenant_id = c.tenant_id AND e.position = c.event_position
     AND e.sequenced_at = c.event_sequenced_at LIMIT 1
 ) AS e ON true
 
@@ -227,6 +233,14 @@ FROM claimed AS c LEFT JOIN LATERAL (
 UPDATE webhook_deliveries AS d SET body = g.body
 FROM unnest(CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:numbers AS int[]), CAST(:bodies AS json[]))
   AS g (tenant_id, id, number, body)
+WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.attempt_count = g.number AND d.status = 'sending'
+RETURNING d.tenant_id, d.id
+
+-- name: put_back
+-- Claimed, and not attempted: as if it had not been claimed. One that counts as lost has been dealt with.
+UPDATE webhook_deliveries AS d
+SET status = 'pending', lapses_at = NULL, attempt_count = d.attempt_count - 1, round_count = d.round_count - 1
+FROM unnest(CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:numbers AS int[])) AS g (tenant_id, id, number)
 WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.attempt_count = g.number AND d.status = 'sending'
 RETURNING 1
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -15,6 +17,9 @@ What = Literal["secret", "headers"]
 # What tells a digest from everything else that may be made with the same key.
 DIGEST = b"digest of a webhook: "
 INSTEAD: dict[What, str] = {"secret": "rotate the secret", "headers": "give the headers anew with PATCH"}
+
+# So many are held open.
+OPENED_MAX = 4096
 
 
 class EncryptionKeyMissing(Conflict):
@@ -66,3 +71,35 @@ class Seal:
                 " secrets of webhooks, and none is set."
             )
         return self._keys
+
+
+class Secrets:
+    """What is sealed, opened once for as long as it is in use."""
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._opened: dict[bytes, str] = {}
+
+    def signing(self, secret: bytes, previous: bytes | None) -> tuple[str, ...]:
+        """The secrets that sign. Raises `EncryptionKeyMissing` for the present one.
+
+        One before it whose key was taken away signs no more: it would hold up what was rotated for that.
+        """
+        found = [self._text(secret, "secret")]
+        if previous is not None:
+            with suppress(EncryptionKeyMissing):
+                found.append(self._text(previous, "secret"))
+        return tuple(found)
+
+    def headers(self, sealed: bytes) -> Mapping[str, str]:
+        """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
+        read: dict[str, str] = json.loads(self._text(sealed, "headers"))
+        return read
+
+    def _text(self, sealed: bytes, what: What) -> str:
+        opened = self._opened.get(sealed)
+        if opened is None:
+            if len(self._opened) >= OPENED_MAX:
+                self._opened.clear()
+            opened = self._opened[sealed] = self._seal.open(sealed, what).decode()
+        return opened

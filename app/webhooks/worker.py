@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +12,7 @@ import structlog
 
 from app.bus.work import Stream, Streams, Taken
 from app.db.database import Database
-from app.errors import AppError
+from app.errors import AppError, Unavailable
 from app.events import reads as events
 from app.events.store import Subject
 from app.http.metrics import Metrics
@@ -22,8 +20,8 @@ from app.settings import WebhookSettings
 from app.webhooks.pipeline import SQL
 from app.webhooks.policy import Dead, Decision, Delivered, decide, pauses
 from app.webhooks.relay import HandOut, hand_back
-from app.webhooks.room import TAKEN_MAX, Room
-from app.webhooks.sealing import EncryptionKeyMissing, Seal, What
+from app.webhooks.room import TAKEN_BYTES, TAKEN_MAX, Room
+from app.webhooks.sealing import Seal, Secrets
 from app.webhooks.sender import Message, Outcome, Sender
 from app.webhooks.settling import MARGIN_SECONDS, Interrupted, Result, Settled, Settler
 
@@ -33,7 +31,6 @@ TAKE_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
 # How long attempts may go on once the process stops, and when all must have ended.
 GRACE_SECONDS, STOP_SECONDS = 0.4, 1.5
-OPENED_MAX = 4096
 # How many hundreds of messages are given back then; more of them lapse.
 GIVEN_BACK_MAX = 20
 log = structlog.get_logger("cairn.webhooks")
@@ -127,17 +124,20 @@ class Worker:
         handed = list({(each.tenant_id, each.delivery_id): each for each in handed}.values())
         rows = await self._claim(handed) if handed else []
         wanted = [row for row in rows if row["wanted"]]
-        if len(wanted) < len(rows):
-            self._moved(Settled(len(rows) - len(wanted), 0, 0))
         try:
-            bodies = await self._bodies(wanted)
-        except AppError:
+            begun = await self._bodies(wanted)
+        except Exception as error:
             self._room.begin([0] * len(wanted))
             for row in wanted:
-                self._end(row, Outcome(None, "The service could not read what is to be sent.", None, 0, None))
+                outcome = Outcome(None, "The service could not read what is to be sent.", None, 0, None)
+                # What fails by itself is not tried for ever.
+                away = isinstance(error, Unavailable)
+                self._end(row, outcome, None if away else decide(outcome, row["round_count"], self._schedule, 0))
             raise
-        self._room.begin([len(body or b"") for body in bodies])
-        for row, body in zip(wanted, bodies, strict=True):
+        if len(begun) < len(rows):
+            self._moved(Settled(len(rows) - len(begun), 0, 0))
+        self._room.begin([len(body or b"") for _, body in begun])
+        for row, body in begun:
             task = asyncio.create_task(self._attempt(row, body), name="attempt")
             self._attempts.add(task)
             task.add_done_callback(self._attempts.discard)
@@ -151,27 +151,39 @@ class Worker:
             ids=[each.delivery_id for each in handed],
             dispatches=[each.dispatch for each in handed],
             seconds=self._settings.attempt_seconds + MARGIN_SECONDS,
+            bytes_max=TAKEN_BYTES,
         )
 
-    async def _bodies(self, rows: Sequence[Any]) -> list[bytes | None]:
-        """What is sent for each row; what a webhook wants included is read once, and kept before it is sent."""
-        bodies: dict[tuple[str, str], bytes | None] = {(row["tenant_id"], row["id"]): row["body"] for row in rows}
-        wanting = [row for row in rows if row["include"] and not row["kept"] and row["body"] is not None]
-        if wanting:
-            found: list[tuple[Any, bytes]] = []
-            for (tenant_id, include), group in groupby(sorted(wanting, key=_including), key=_including):
-                some = list(group)
-                shown = await events.with_fields(self._database, tenant_id, some, include, self._subjects)
-                found += zip(some, shown, strict=True)
-            await self._database.rows(
-                SQL["keep_bodies"],
-                tenant_ids=[row["tenant_id"] for row, _ in found],
-                ids=[row["id"] for row, _ in found],
-                numbers=[row["number"] for row, _ in found],
-                bodies=[body for _, body in found],
-            )
-            bodies |= {(row["tenant_id"], row["id"]): body for row, body in found}
-        return list(bodies.values())
+    async def _bodies(self, rows: Sequence[Any]) -> list[tuple[Any, bytes | None]]:
+        """What is sent for each row; what a webhook wants included is read once, and kept before it is sent.
+
+        Rows that would be too much at once beside the others are put back, and are not among them.
+        """
+        begun: list[tuple[Any, bytes | None]] = [(row, row["body"]) for row in rows if not _lacks_fields(row)]
+        late: list[Any] = []
+        bytes_left = TAKEN_BYTES
+        for (tenant_id, include), group in groupby(
+            sorted((row for row in rows if _lacks_fields(row)), key=_including), key=_including
+        ):
+            some, shown = list(group), list[bytes]()
+            if bytes_left > 0:
+                shown = await events.with_fields(self._database, tenant_id, some, include, self._subjects, bytes_left)
+            begun += await self._keep(list(zip(some, shown, strict=False)))
+            late += some[len(shown) :]
+            bytes_left -= sum(map(len, shown))
+        if late:
+            await self._database.rows(SQL["put_back"], **_attempts_of(late))
+        return begun
+
+    async def _keep(self, found: Sequence[tuple[Any, bytes]]) -> list[tuple[Any, bytes]]:
+        """Keep these bodies with their deliveries; those that were, as one that is under way no more is not sent."""
+        if not found:
+            return []
+        rows = await self._database.rows(
+            SQL["keep_bodies"], **_attempts_of([row for row, _ in found]), bodies=[body for _, body in found]
+        )
+        kept = {(row["tenant_id"], row["id"]) for row in rows}
+        return [(row, body) for row, body in found if (row["tenant_id"], row["id"]) in kept]
 
     async def _attempt(self, row: Any, body: bytes | None) -> None:
         began = time.monotonic()
@@ -213,38 +225,6 @@ class Worker:
         self._moved(settled)
 
 
-class Secrets:
-    """What is sealed, opened once for as long as it is in use."""
-
-    def __init__(self, seal: Seal) -> None:
-        self._seal = seal
-        self._opened: dict[bytes, str] = {}
-
-    def signing(self, secret: bytes, previous: bytes | None) -> tuple[str, ...]:
-        """The secrets that sign. Raises `EncryptionKeyMissing` for the present one.
-
-        One before it whose key was taken away signs no more: it would hold up what was rotated for that.
-        """
-        found = [self._text(secret, "secret")]
-        if previous is not None:
-            with suppress(EncryptionKeyMissing):
-                found.append(self._text(previous, "secret"))
-        return tuple(found)
-
-    def headers(self, sealed: bytes) -> Mapping[str, str]:
-        """The headers that were sealed as a JSON object. Raises `EncryptionKeyMissing`."""
-        read: dict[str, str] = json.loads(self._text(sealed, "headers"))
-        return read
-
-    def _text(self, sealed: bytes, what: What) -> str:
-        opened = self._opened.get(sealed)
-        if opened is None:
-            if len(self._opened) >= OPENED_MAX:
-                self._opened.clear()
-            opened = self._opened[sealed] = self._seal.open(sealed, what).decode()
-        return opened
-
-
 async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
     """Wait for tasks a bounded time, then break them off."""
     if tasks:
@@ -260,6 +240,20 @@ def _handed(taken: Taken) -> HandOut | None:
     except ValueError:
         log.warning("a message in the queue of deliveries is none of ours", bytes=len(taken.body))
         return None
+
+
+def _lacks_fields(row: Any) -> bool:
+    """Whether what its webhook wants included is to be read yet."""
+    return bool(row["include"]) and not row["kept"] and row["body"] is not None
+
+
+def _attempts_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Which attempts at which deliveries, as statements take them."""
+    return {
+        "tenant_ids": [row["tenant_id"] for row in rows],
+        "ids": [row["id"] for row in rows],
+        "numbers": [row["number"] for row in rows],
+    }
 
 
 def _including(row: Any) -> tuple[str, tuple[str, ...]]:
