@@ -13,12 +13,10 @@ from app.db.sql import Statement
 from app.http.service import Service
 from app.webhooks.sealing import Seal
 from app.webhooks.signing import new_secret
-from tests.conftest import new_tenant, running, settings_for
+from tests.conftest import WEBHOOK_KEY, new_tenant, running, settings_for
 from tests.waiting import eventually
 
-# Thirty-two bytes that protect nothing.
-KEY = "bm90IGEga2V5IHRoYXQgcHJvdGVjdHMgYW55dGhpbmc="
-ALLOWED = {"encryption_keys": KEY, "allow_private": "127.0.0.0/8"}
+ALLOWED = {"encryption_keys": WEBHOOK_KEY, "allow_private": "127.0.0.0/8"}
 
 
 @asynccontextmanager
@@ -46,7 +44,7 @@ async def subscribe(database: Database, tenant_id: str, url: str, **given: Any) 
             " ON CONFLICT DO NOTHING"
         ),
         tenant_id=tenant_id, id=given.get("id", "wh"), url=url, event_types=given.get("event_types", []),
-        include=given.get("include", []), secret=Seal(KEY).seal(secret.encode()),
+        include=given.get("include", []), secret=Seal(WEBHOOK_KEY).seal(secret.encode()),
     )  # fmt: skip
     return secret
 

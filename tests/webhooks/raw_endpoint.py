@@ -36,7 +36,7 @@ class Arrived:
 
 
 @dataclass
-class Receiver:
+class RawEndpoint:
     """Where it listens, and what has arrived there."""
 
     port: int = 0
@@ -50,9 +50,9 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(answer: Answer = OK, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+async def answering(answer: Answer = OK, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawEndpoint]:
     """An endpoint on a free port of this machine; every connection is closed when the block ends."""
-    receiver, tasks = Receiver(), set[asyncio.Task[None]]()
+    receiver, tasks = RawEndpoint(), set[asyncio.Task[None]]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         receiver.connections += 1

@@ -9,7 +9,7 @@ import httpx
 from tests.conftest import Make
 from tests.waiting import eventually
 from tests.webhooks.pipeline import deliveries, delivering, subscribe, tenant_of
-from tests.webhooks.raw_endpoint import receiving
+from tests.webhooks.raw_endpoint import answering
 from tests.webhooks.test_b32_only_permitted_addresses_are_named import ABSURD, SPELLINGS
 
 PUBLIC = "https://93.184.215.14/hook"
@@ -39,7 +39,7 @@ async def test_no_url_that_leads_inward_is_saved(clone: Callable[[], Awaitable[s
 async def test_what_leads_inward_when_it_is_sent_is_a_failure_that_tells_nothing(
     clone: Callable[[], Awaitable[str]],
 ) -> None:
-    async with receiving(INNER) as inner, delivering(clone, allow_private="", schedule="0.05") as (service, client):
+    async with answering(INNER) as inner, delivering(clone, allow_private="", schedule="0.05") as (service, client):
         database, tenant = service.ground.database, tenant_of(client)
         # As if it had been saved before the name turned inward.
         await subscribe(database, tenant, inner.url("localhost"), event_types=["invocation.*"])

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.webhooks.raw_endpoint import Receiver, message, receiving, sending
+from tests.webhooks.raw_endpoint import RawEndpoint, answering, message, sending
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -92,16 +92,16 @@ async def here(_host: str, _port: int) -> Sequence[str]:
     return ["127.0.0.1"]
 
 
-async def error_at(receiver: Receiver, host: str) -> str | None:
+async def error_at(receiver: RawEndpoint, host: str) -> str | None:
     async with sending(lookup=here) as sender:
         outcome = await sender.send(message(receiver.url(host, scheme="https"), Authorization="Bearer 1"))
     return outcome.error
 
 
 @asynccontextmanager
-async def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch, name: str) -> AsyncIterator[Receiver]:
+async def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch, name: str) -> AsyncIterator[RawEndpoint]:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    async with receiving(tls=authority.server(name)) as receiver:
+    async with answering(tls=authority.server(name)) as receiver:
         yield receiver
 
 
@@ -112,7 +112,7 @@ async def test_a_certificate_for_the_name_is_accepted_and_the_name_is_asked_for(
     asked: list[str] = []
     context = authority.server("hook.example")
     context.sni_callback = lambda _connection, name, _context: asked.append(name)
-    async with receiving(tls=context) as receiver:
+    async with answering(tls=context) as receiver:
         assert await error_at(receiver, "hook.example") is None
         assert await error_at(receiver, "HOOK.example.") is None
     assert asked == ["hook.example", "hook.example"]
@@ -141,10 +141,10 @@ async def test_a_certificate_for_another_name_is_refused_and_nothing_is_sent(
 async def test_a_certificate_that_nobody_known_signed_or_that_has_ended_is_refused(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with receiving(tls=authority.server("hook.example")) as receiver:
+    async with answering(tls=authority.server("hook.example")) as receiver:
         assert "The certificate of the endpoint was not accepted" in (await error_at(receiver, "hook.example") or "")
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    async with receiving(tls=authority.server("hook.example", NOW - DAY)) as receiver:
+    async with answering(tls=authority.server("hook.example", NOW - DAY)) as receiver:
         assert "certificate has expired" in (await error_at(receiver, "hook.example") or "")
     assert receiver.arrived == []
 
@@ -155,6 +155,6 @@ async def test_an_endpoint_that_speaks_no_tls_is_told_so() -> None:
         await writer.drain()
 
     server = await asyncio.start_server(greet, "127.0.0.1", 0)
-    receiver = Receiver(server.sockets[0].getsockname()[1])
+    receiver = RawEndpoint(server.sockets[0].getsockname()[1])
     assert await error_at(receiver, "hook.example") == "The endpoint does not speak TLS as it should."
     server.close()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.webhooks.sender import Message, Outcome
-from tests.webhooks.raw_endpoint import BODY, OK, SECRET, Answer, message, receiving, sending
+from tests.webhooks.raw_endpoint import BODY, OK, SECRET, Answer, answering, message, sending
 
 SECONDS = 0.4
 LATE = "No whole answer within 0.4 seconds."
@@ -44,7 +44,7 @@ def once(text: bytes) -> Answer:
 
 
 async def attempt(answer: Answer, **settings: float) -> Outcome:
-    async with receiving(answer) as receiver, sending(**{"attempt_seconds": SECONDS, **settings}) as sender:
+    async with answering(answer) as receiver, sending(**{"attempt_seconds": SECONDS, **settings}) as sender:
         return await sender.send(message(receiver.url()))
 
 
@@ -85,7 +85,7 @@ async def test_the_deadline_counts_from_the_look_up_of_the_name() -> None:
 
 
 async def test_the_deadline_counts_while_tls_is_agreed_on() -> None:
-    async with receiving(dripping(b"", b"")) as receiver, sending(attempt_seconds=SECONDS) as sender:
+    async with answering(dripping(b"", b"")) as receiver, sending(attempt_seconds=SECONDS) as sender:
         outcome = await sender.send(message(receiver.url(scheme="https")))
     assert outcome.error == LATE
 
@@ -103,7 +103,7 @@ async def test_the_deadline_counts_while_the_endpoint_does_not_read() -> None:
 
 
 async def test_many_that_hang_do_not_hold_up_one_that_answers() -> None:
-    async with receiving(dripping(b"", b"")) as hung, receiving() as well, sending(attempt_seconds=30) as sender:
+    async with answering(dripping(b"", b"")) as hung, answering() as well, sending(attempt_seconds=30) as sender:
         hanging = [asyncio.create_task(sender.send(message(hung.url()))) for _ in range(300)]
         await asyncio.wait(hanging, timeout=0.3)
         outcome = await sender.send(message(well.url()))
@@ -208,14 +208,14 @@ async def test_a_kept_connection_that_the_endpoint_closed_meanwhile_costs_no_att
 
 
 async def test_a_new_connection_that_is_closed_is_tried_once() -> None:
-    async with receiving(once(b"")) as receiver, sending() as sender:
+    async with answering(once(b"")) as receiver, sending() as sender:
         assert (await sender.send(message(receiver.url()))).error == CLOSED
     assert receiver.connections == 1
 
 
 @pytest.mark.parametrize("headers", [{"x": "a\r\nHost: inner"}, {"x": "a\nb"}, {"x": "a\x00b"}, {"x\r\ny": "1"}])
 async def test_headers_that_were_never_checked_still_inject_nothing(headers: dict[str, str]) -> None:
-    async with receiving() as receiver, sending() as sender:
+    async with answering() as receiver, sending() as sender:
         outcome = await sender.send(Message(receiver.url(), "dlv_1", BODY, (SECRET,), headers))
     assert outcome.status_code is None
     assert outcome.error == CANNOT
@@ -223,7 +223,7 @@ async def test_headers_that_were_never_checked_still_inject_nothing(headers: dic
 
 
 async def test_a_damaged_secret_is_a_failure_in_words() -> None:
-    async with receiving() as receiver, sending() as sender:
+    async with answering() as receiver, sending() as sender:
         outcome = await sender.send(message(receiver.url(), secrets=("whsec_no",)))
     assert (outcome.error, receiver.connections) == (CANNOT, 0)
 

@@ -17,7 +17,7 @@ import pytest
 
 from app.embedded import Servers
 from app.webhooks.answers import OPAQUE
-from tests.webhooks.raw_endpoint import message, receiving, sending
+from tests.webhooks.raw_endpoint import answering, message, sending
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
@@ -111,7 +111,7 @@ async def test_an_answer_is_kept_as_text_and_its_status_decides(
     kind: str, status: int, postgres: asyncpg.Connection
 ) -> None:
     sent, expected = TEXTS[kind]
-    async with receiving(sent.replace(b" 200 ", b" %d " % status, 1)) as receiver, sending() as sender:
+    async with answering(sent.replace(b" 200 ", b" %d " % status, 1)) as receiver, sending() as sender:
         outcome = await sender.send(message(receiver.url()))
     error = None if status == 200 else "The endpoint answered 500."
     assert (outcome.status_code, outcome.error) == (status, error)
@@ -122,14 +122,14 @@ async def test_an_answer_is_kept_as_text_and_its_status_decides(
 
 async def test_a_kept_connection_is_used_again_and_one_that_was_cut_is_not() -> None:
     for size, connections in ((16_384, 1), (1_000_000, 3)):
-        async with receiving(answer(b"x" * size)) as receiver, sending() as sender:
+        async with answering(answer(b"x" * size)) as receiver, sending() as sender:
             for _ in range(3):
                 assert (await sender.send(message(receiver.url()))).status_code == 200
         assert receiver.connections == connections
 
 
 async def test_nothing_is_kept_where_the_operator_wants_nothing() -> None:
-    async with receiving(answer(b"done")) as receiver, sending(response_bytes_max=0) as sender:
+    async with answering(answer(b"done")) as receiver, sending(response_bytes_max=0) as sender:
         outcome = await sender.send(message(receiver.url()))
     assert (outcome.status_code, outcome.response) == (200, "")
 

@@ -71,14 +71,12 @@ async def test_an_endpoint_that_asks_back_finds_what_it_was_told_of(clone: Clone
 
 
 async def test_headers_of_a_webhook_go_with_every_delivery(clone: Clone) -> None:
-    async with receiving() as receiver, delivering(clone) as (_, client):
+    # What a client asks for is not left for the next look.
+    async with receiving() as receiver, delivering(clone, look_seconds=60) as (_, client):
         given = {"id": "wh", "url": f"{receiver.url}/hook?a=1&b=%20", "headers": {"X-Environment": 'production; a="b"'}}
         assert (await client.post("/v1/webhooks", json=given)).status_code == 201
-        began = time.monotonic()
         assert (await client.post("/v1/webhooks/wh/test")).status_code == 202
         await receiver.until(lambda: any(each.says["type"] == "webhook.test" for each in receiver.received))
-        # What a client asks for is not left for the next look.
-        assert time.monotonic() - began < 0.4
         got = receiver.received[-1]
         assert got.headers["x-environment"] == 'production; a="b"'
         assert got.request.raw_path == "/hook?a=1&b=%20"
@@ -164,6 +162,3 @@ async def test_the_metrics_tell_what_was_delivered(clone: Clone) -> None:
 
         await eventually(counted, "the count")
         assert metric("cairn_webhook_attempt_seconds_count", {"outcome": "failed"}) == 1
-        names = ("cairn_webhook_pending", "cairn_webhook_oldest_due_seconds", "cairn_outbox_depth",
-                 "cairn_outbox_oldest_seconds")  # fmt: skip
-        assert all(metric(name) is not None for name in names)
