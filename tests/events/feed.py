@@ -9,10 +9,17 @@ from typing import Any
 
 import httpx
 
-from tests.http.toys import Stream
+from app.db.sql import Statement
+from tests.http.toys import Process, Stream
+from tests.waiting import eventually
 
 EVENTS = "/v1/events"
 STREAM = {"accept": "text/event-stream"}
+# Events that no request makes: $3 of the type $1, about workflows whose names begin with $2.
+INSERT = (
+    "INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
+    " SELECT 'acme', $1, 'workflow', $2 || n, '{\"of\":\"nothing\"}' FROM generate_series(1, $3::bigint) AS n"
+)
 
 
 @asynccontextmanager
@@ -52,3 +59,14 @@ async def change(client: httpx.AsyncClient, name: str, **metadata: Any) -> None:
     """Make a workflow, which is an event."""
     answer = await client.put(f"/v1/workflows/{name}", json={"metadata": metadata})
     assert answer.status_code == 201, answer.text
+
+
+async def head(one: Process, position: int) -> None:
+    """Return once so many events have a position."""
+    statement = Statement("SELECT position FROM event_heads WHERE tenant_id = 'acme'")
+
+    async def there() -> bool:
+        row = await one.service.ground.database.row(statement)
+        return row is not None and row["position"] >= position
+
+    await eventually(there, f"{position} events")
