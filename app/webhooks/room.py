@@ -31,7 +31,9 @@ class Room:
 
     async def free(self) -> int:
         """How many deliveries may be begun at once, as soon as it is any."""
-        await self._some.wait()
+        # What hung and ended may have taken the room again before who waits for it has his turn.
+        while not self._some.is_set():
+            await self._some.wait()
         # As large as the last ones were, the next may be.
         return min(TAKEN_MAX, max(1, TAKEN_BYTES // self._largest_bytes), self._attempts_max - self._open)
 
