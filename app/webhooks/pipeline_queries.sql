@@ -246,7 +246,8 @@ RETURNING 1
 
 -- name: settle
 -- Only the attempt that is under way settles: one that counts as lost has been dealt with. A webhook's own row is
--- touched only where its standing changes; such rows are locked in one order, as two processes may settle for both.
+-- touched only where its standing changes. SKIP LOCKED: what belongs to one that somebody holds, as a batch does that
+-- changes it, is left aside for later, so that it holds up nothing of others.
 WITH given AS MATERIALIZED (
   SELECT * FROM unnest(
     CAST(:tenant_ids AS text[]), CAST(:ids AS text[]), CAST(:numbers AS int[]), CAST(:statuses AS text[]),
@@ -255,6 +256,27 @@ WITH given AS MATERIALIZED (
     CAST(:started_ats AS timestamptz[]), CAST(:urls AS text[])
   ) AS g (tenant_id, id, number, status, pause, reason, interrupted, gone, status_code, error, response, duration_ms,
           started_at, url)
+), under_way AS MATERIALIZED (
+  SELECT g.*, d.webhook_id FROM given AS g JOIN webhook_deliveries AS d
+    ON d.tenant_id = g.tenant_id AND d.id = g.id AND d.attempt_count = g.number AND d.status = 'sending'
+), health AS MATERIALIZED (
+  SELECT tenant_id, webhook_id, url, bool_or(status = 'delivered') AS well, bool_or(gone) AS gone FROM under_way
+  WHERE NOT interrupted GROUP BY tenant_id, webhook_id, url
+), due_to_change AS MATERIALIZED (
+  SELECT w.tenant_id, w.id, h.well, h.gone,
+         CASE WHEN h.gone THEN 'gone'
+              WHEN NOT h.well AND {{failing_for_long}} THEN 'failing' END AS reason
+  -- An address that it has left meanwhile does not speak for it.
+  FROM health AS h JOIN webhooks AS w ON w.tenant_id = h.tenant_id AND w.id = h.webhook_id AND w.url = h.url
+  WHERE w.enabled AND (h.gone OR h.well = (w.failing_since IS NOT NULL) OR NOT h.well AND {{failing_for_long}})
+), locked AS MATERIALIZED (
+  SELECT w.tenant_id, w.id FROM due_to_change AS n JOIN webhooks AS w ON w.tenant_id = n.tenant_id AND w.id = n.id
+  ORDER BY w.tenant_id, w.id FOR NO KEY UPDATE OF w SKIP LOCKED
+), changing AS MATERIALIZED (
+  SELECT n.* FROM due_to_change AS n JOIN locked AS l ON l.tenant_id = n.tenant_id AND l.id = n.id
+), aside AS MATERIALIZED (
+  SELECT n.tenant_id, n.id FROM due_to_change AS n
+  WHERE NOT EXISTS (SELECT FROM locked AS l WHERE l.tenant_id = n.tenant_id AND l.id = n.id)
 ), settled AS (
   UPDATE webhook_deliveries AS d SET
     status = g.status, lapses_at = NULL, last_status_code = g.status_code, last_error = g.error,
@@ -262,9 +284,10 @@ WITH given AS MATERIALIZED (
     ended_at = CASE WHEN g.status <> 'pending' THEN clock_timestamp() END,
     round_count = d.round_count - CAST(g.interrupted AS int),
     body = CASE WHEN g.status = 'dead' THEN {{kept_body}} ELSE d.body END
-  FROM given AS g
+  FROM under_way AS g
   WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.attempt_count = g.number AND d.status = 'sending'
-  RETURNING g.*, d.webhook_id
+    AND NOT EXISTS (SELECT FROM aside AS a WHERE a.tenant_id = g.tenant_id AND a.id = g.webhook_id)
+  RETURNING g.*
 ), attempts AS (
   INSERT INTO webhook_attempts
     (tenant_id, delivery_id, number, started_at, duration_ms, status_code, error, response)
@@ -272,17 +295,6 @@ WITH given AS MATERIALIZED (
 ), letters AS (
   INSERT INTO dead_letters (tenant_id, source, subject, reason, attempts, last_error)
   SELECT tenant_id, 'webhook', id, reason, number, error FROM settled WHERE status = 'dead'
-), health AS MATERIALIZED (
-  SELECT tenant_id, webhook_id, url, bool_or(status = 'delivered') AS well, bool_or(gone) AS gone FROM settled
-  WHERE NOT interrupted GROUP BY tenant_id, webhook_id, url
-), changing AS MATERIALIZED (
-  SELECT w.tenant_id, w.id, h.well, h.gone,
-         CASE WHEN h.gone THEN 'gone'
-              WHEN NOT h.well AND {{failing_for_long}} THEN 'failing' END AS reason
-  -- An address that it has left meanwhile does not speak for it.
-  FROM health AS h JOIN webhooks AS w ON w.tenant_id = h.tenant_id AND w.id = h.webhook_id AND w.url = h.url
-  WHERE w.enabled AND (h.gone OR h.well = (w.failing_since IS NOT NULL) OR NOT h.well AND {{failing_for_long}})
-  ORDER BY w.tenant_id, w.id FOR NO KEY UPDATE OF w
 ), changed AS (
   UPDATE webhooks AS t SET
     failing_since = CASE WHEN NOT c.well THEN COALESCE(t.failing_since, clock_timestamp()) END,
@@ -300,8 +312,12 @@ WITH given AS MATERIALIZED (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
   SELECT t.tenant_id, 'webhook.disabled', 'webhook', t.id, {{webhook}} FROM changed AS t WHERE NOT t.enabled
 )
-SELECT status, count(*) AS deliveries, (SELECT count(*) FROM changed WHERE NOT enabled) AS disabled
-FROM settled GROUP BY status
+SELECT count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'dead') AS dead,
+       (SELECT count(*) FROM changed WHERE NOT enabled) AS disabled,
+       ARRAY(
+         SELECT u.id FROM under_way AS u JOIN aside AS a ON a.tenant_id = u.tenant_id AND a.id = u.webhook_id
+       ) AS aside
+FROM settled
 
 -- name: lost_attempts
 SELECT d.tenant_id, d.id, d.attempt_count AS number, d.round_count,

@@ -19,8 +19,8 @@ from app.webhooks.sender import Outcome
 # Outcomes that come within this time of each other share a statement, up to so many.
 GATHER_SECONDS = 0.004
 RESULTS_MAX = 500
-# Between two tries while PostgreSQL is away.
-PAUSE_SECONDS = 0.5
+# Between two tries while PostgreSQL is away; and where somebody holds the webhook, as the relay does for a moment.
+PAUSE_SECONDS, ASIDE_SECONDS = 0.5, 0.1
 # What an attempt has beyond its own time until it counts as lost: to be begun, and to be written down.
 MARGIN_SECONDS = 5.0
 UNSTORABLE = "What came of the attempt could not be stored in its words."
@@ -60,11 +60,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Settled:
-    """What a statement settled: deliveries that wait again, that are dead, and webhooks that were disabled."""
+    """What a statement settled: deliveries that wait again, that are dead, and webhooks that were disabled.
+
+    `aside` are the ids of deliveries that it did not settle, because somebody holds their webhook.
+    """
 
     pending: int
     dead: int
     disabled: int
+    aside: tuple[str, ...] = ()
 
 
 async def settle(database: Database, results: Sequence[Result], disable_after_seconds: float) -> Settled:
@@ -87,9 +91,8 @@ async def settle(database: Database, results: Sequence[Result], disable_after_se
         urls=[each.url for each in results],
         disable_after_seconds=disable_after_seconds,
     )
-    counts: dict[str, int] = {row["status"]: row["deliveries"] for row in rows}
-    disabled: int = rows[0]["disabled"] if rows else 0
-    return Settled(counts.get("pending", 0), counts.get("dead", 0), disabled)
+    row = rows[0]
+    return Settled(row["pending"], row["dead"], row["disabled"], tuple(row["aside"]))
 
 
 class Settler:
@@ -99,6 +102,7 @@ class Settler:
         """`settled` is told after each commit how many results it took, and what they came to."""
         self._database, self._settings, self._settled = database, settings, settled
         self._waiting: list[Result] = []
+        self._aside: list[Result] = []
         self._some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -116,8 +120,12 @@ class Settler:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._waiting += self._aside
+        self._aside.clear()
         while self._waiting:
             await self._settle()
+        if self._aside:
+            raise Unavailable(f"Somebody holds the webhooks of {len(self._aside)} deliveries.")
 
     async def _run(self) -> None:
         while True:
@@ -137,7 +145,18 @@ class Settler:
         del self._waiting[: len(results)]
         if not self._waiting:
             self._some.clear()
-        self._settled(len(results), settled)
+        if settled.aside:
+            if not self._aside:
+                asyncio.get_running_loop().call_later(ASIDE_SECONDS, self._take_up)
+            self._aside += [each for each in results if each.delivery_id in settled.aside]
+        self._settled(len(results) - len(settled.aside), settled)
+
+    def _take_up(self) -> None:
+        """Try again what was left aside."""
+        self._waiting += self._aside
+        self._aside.clear()
+        if self._waiting:
+            self._some.set()
 
     async def _write(self, results: Sequence[Result]) -> Settled:
         try:
@@ -151,7 +170,10 @@ class Settler:
                 return await settle(self._database, bare, self._settings.disable_after_seconds)
             half = len(results) // 2
             first, second = await self._write(results[:half]), await self._write(results[half:])
-            return Settled(first.pending + second.pending, first.dead + second.dead, first.disabled + second.disabled)
+            return Settled(
+                first.pending + second.pending, first.dead + second.dead, first.disabled + second.disabled,
+                first.aside + second.aside,
+            )  # fmt: skip
 
 
 def recover(settings: WebhookSettings, moved: Callable[[Settled], None]) -> Callable[[Database, int], Awaitable[int]]:
