@@ -35,13 +35,15 @@ _FIND = Statement(
     " AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
 )
 _TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
+# SKIP LOCKED: a key that is being changed, in a batch perhaps, holds up no other; its next use is written down.
 _USED = Statement(
-    "UPDATE api_keys AS k SET last_used_at = u.used_at"
+    "WITH used AS MATERIALIZED ("
+    " SELECT k.tenant_id, k.id, clock_timestamp() - make_interval(secs => given.age) AS used_at"
     " FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS text[]), CAST(:used AS float8[]))"
-    " AS given (tenant_id, id, age),"
-    " LATERAL (SELECT clock_timestamp() - make_interval(secs => given.age) AS used_at) AS u"
-    " WHERE k.tenant_id = given.tenant_id AND k.id = given.id"
-    " AND (k.last_used_at IS NULL OR k.last_used_at < u.used_at)"
+    " AS given (tenant_id, id, age) JOIN api_keys AS k ON k.tenant_id = given.tenant_id AND k.id = given.id"
+    " FOR NO KEY UPDATE OF k SKIP LOCKED)"
+    " UPDATE api_keys AS k SET last_used_at = u.used_at FROM used AS u"
+    " WHERE k.tenant_id = u.tenant_id AND k.id = u.id AND (k.last_used_at IS NULL OR k.last_used_at < u.used_at)"
 )
 
 
@@ -154,12 +156,17 @@ class Keys:
         used, self._used = self._used, {}
         if used:
             now = time.monotonic()
-            await self.database.rows(
-                _USED,
-                tenants=[tenant for tenant, _ in used],
-                ids=[key_id for _, key_id in used],
-                used=[now - moment for moment in used.values()],
-            )
+            try:
+                await self.database.rows(
+                    _USED,
+                    tenants=[tenant for tenant, _ in used],
+                    ids=[key_id for _, key_id in used],
+                    used=[now - moment for moment in used.values()],
+                )
+            except BaseException:
+                # Written down with what comes meanwhile, once that can be.
+                self._used = used | self._used
+                raise
         return len(used)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from app.db.sql import Statement
 from app.embedded import Servers
+from app.errors import Unavailable
 from app.http.service import Service
 from app.tenants.keys import Keys, key_of
 from tests.conftest import ADMIN_KEY, http, new_tenant, running, settings_for
@@ -108,6 +109,37 @@ async def test_a_key_is_trusted_without_a_round_trip_and_its_use_is_written_in_b
     listed = {item["id"]: item for item in (await client.get("/v1/api-keys")).json()["items"]}
     assert listed[made["id"]]["last_used_at"] is not None
     assert await keys.record_use() <= 1
+
+
+async def test_a_key_that_somebody_changes_holds_up_no_other_ones_use(
+    service: Service, client: httpx.AsyncClient, other: httpx.AsyncClient
+) -> None:
+    keys, database = service.authenticator, service.ground.database
+    assert isinstance(keys, Keys)
+    held, used = await key(client), await key(other)
+
+    async def last_used(of: httpx.AsyncClient, made: dict[str, str]) -> str | None:
+        listed = {item["id"]: item for item in (await of.get("/v1/api-keys")).json()["items"]}
+        return listed[made["id"]]["last_used_at"]  # type: ignore[no-any-return]
+
+    await keys.record_use()
+    async with database.writing() as transaction:
+        lock = Statement("SELECT id FROM api_keys WHERE id = :id FOR UPDATE")
+        await transaction.row(lock, id=held["id"])
+        for made in (held, used):
+            await keys.caller(f"Bearer {made['key']}", None)
+        async with asyncio.timeout(1.5):
+            await keys.record_use()
+        assert await last_used(other, used) is not None
+        assert await last_used(client, held) is None
+    # What could not be written down at all is kept for the next time.
+    await keys.caller(f"Bearer {held['key']}", None)
+    async with database.writing() as transaction:
+        await transaction.rows(Statement("LOCK TABLE api_keys IN EXCLUSIVE MODE"))
+        with pytest.raises(Unavailable):
+            await keys.record_use()
+    await keys.record_use()
+    assert await last_used(client, held) is not None
 
 
 async def test_with_auth_off_everyone_is_the_operator_of_the_default_tenant(
