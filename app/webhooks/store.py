@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,13 +110,12 @@ async def patch(
     writer: Writer, tenant_id: str, webhook_id: str, given: dict[str, Any], sealed: Sealed, if_match: IfMatch
 ) -> Answer:
     """Change the fields given. Raises `WebhookNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(
-        _SQL["patch"], tenant_id=tenant_id, id=webhook_id, if_match=if_match, url=given.get("url"),
-        event_types=given.get("event_types"), include=given.get("include"), description=given.get("description"),
-        set_description="description" in given, enabled=given.get("enabled"), headers=sealed.headers,
-        set_headers="headers" in given, header_names=sealed.header_names,
+    return await decided(
+        writer, _SQL["patch"], _why(writer, tenant_id, webhook_id, if_match), tenant_id=tenant_id, id=webhook_id,
+        if_match=if_match, url=given.get("url"), event_types=given.get("event_types"), include=given.get("include"),
+        description=given.get("description"), set_description="description" in given, enabled=given.get("enabled"),
+        headers=sealed.headers, set_headers="headers" in given, header_names=sealed.header_names,
     )  # fmt: skip
-    return answer or await _refused(writer, tenant_id, webhook_id)
 
 
 async def enable(writer: Writer, tenant_id: str, webhook_id: str, if_match: IfMatch) -> Answer:
@@ -124,12 +123,7 @@ async def enable(writer: Writer, tenant_id: str, webhook_id: str, if_match: IfMa
 
     Raises `WebhookNotFound`, `PreconditionFailed`.
     """
-
-    async def why() -> None:
-        current = await get(writer, tenant_id, webhook_id)
-        if if_match is not None and current.etag not in if_match:
-            raise changed("webhook", current.etag)
-
+    why = _why(writer, tenant_id, webhook_id, if_match)
     return await decided(writer, _SQL["enable"], why, tenant_id=tenant_id, id=webhook_id, if_match=if_match)
 
 
@@ -137,17 +131,16 @@ async def rotate(
     writer: Writer, tenant_id: str, webhook_id: str, secret: bytes, overlap_seconds: float, if_match: IfMatch
 ) -> Answer:
     """Replace the sealed secret; the old one signs too for so long. Raises `WebhookNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(
-        _SQL["rotate"], tenant_id=tenant_id, id=webhook_id, secret=secret, overlap_seconds=overlap_seconds,
-        if_match=if_match,
+    return await decided(
+        writer, _SQL["rotate"], _why(writer, tenant_id, webhook_id, if_match), tenant_id=tenant_id, id=webhook_id,
+        secret=secret, overlap_seconds=overlap_seconds, if_match=if_match,
     )  # fmt: skip
-    return answer or await _refused(writer, tenant_id, webhook_id)
 
 
 async def delete(writer: Writer, tenant_id: str, webhook_id: str, if_match: IfMatch) -> Answer:
     """Remove a webhook; its deliveries stay. Raises `WebhookNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=webhook_id, if_match=if_match)
-    return answer or await _refused(writer, tenant_id, webhook_id)
+    why = _why(writer, tenant_id, webhook_id, if_match)
+    return await decided(writer, _SQL["delete"], why, tenant_id=tenant_id, id=webhook_id, if_match=if_match)
 
 
 async def get(reader: Reader, tenant_id: str, webhook_id: str) -> Answer:
@@ -158,5 +151,12 @@ async def get(reader: Reader, tenant_id: str, webhook_id: str) -> Answer:
     return Answer(200, row["body"], row["revision"])
 
 
-async def _refused(writer: Writer, tenant_id: str, webhook_id: str) -> Answer:
-    raise changed("webhook", (await get(writer, tenant_id, webhook_id)).etag)
+def _why(writer: Writer, tenant_id: str, webhook_id: str, if_match: IfMatch) -> Callable[[], Awaitable[None]]:
+    """Looks why a webhook was not changed. It finds nothing where one was made a moment ago: that one is changed."""
+
+    async def why() -> None:
+        current = await get(writer, tenant_id, webhook_id)
+        if if_match is not None and current.etag not in if_match:
+            raise changed("webhook", current.etag)
+
+    return why

@@ -87,3 +87,19 @@ async def test_of_rotations_at_once_the_last_two_secrets_sign(hooks: Hooks, clie
     by_revision = {int(answer.headers["etag"].strip('"')): answer.json()["secret"] for answer in answers}
     assert await hooks.secrets() == tuple(by_revision[turn] for turn in sorted(by_revision, reverse=True)[:2])
     assert first not in shown
+
+
+async def test_a_webhook_that_is_made_meanwhile_is_no_other_revision(hooks: Hooks) -> None:
+    client, url = hooks.client, "/v1/webhooks/crossing"
+    for _ in range(60):
+        answers = await gather(
+            client.patch(url, json={"description": "d"}),
+            client.post(f"{url}/rotate-secret", json={}),
+            client.post("/v1/webhooks", json={"id": "crossing", "url": URL}),
+            client.patch(url, json={"enabled": False}),
+            client.post(f"{url}/rotate-secret", json={}),
+            client.delete(url),
+        )
+        # Nobody named a revision.
+        assert {answer.status_code for answer in answers} <= {200, 201, 204, 404}
+        await client.delete(url)
