@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import structlog
@@ -18,7 +18,7 @@ from app.background.runner import Entry, Runner
 from app.background.singletons import ServiceLease
 from app.background.telling import telling
 from app.background.work import JobRunner
-from app.bus.hints import EmbeddedHints, Hints, each
+from app.bus.hints import EmbeddedHints, Heard, Hints, each
 from app.bus.part import Nats
 from app.bus.tolerant import TolerantHints
 from app.bus.tolerant_work import TolerantStreams
@@ -45,7 +45,7 @@ from app.submissions.jobs import expiry
 from app.surface import KINDS, SUBJECTS, TAGS, WATCHED, endpoints
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
-from app.tracing import tracer_for
+from app.tracing import flush, tracer_for
 from app.turns import Turns
 from app.versions import store as versions
 
@@ -120,20 +120,33 @@ async def background(
             log.warning("ended without the database", error=str(error) or type(error).__name__)
 
 
+@asynccontextmanager
+async def on_the_bus(
+    settings: Settings, metrics: Metrics, database: Database, *listeners: Heard
+) -> AsyncIterator[tuple[Hints, Streams, Delivering]]:
+    """The bus, open for as long as the block is, and the way of events to webhooks over it.
+
+    The listeners hear what moved before that way does.
+    """
+    hints, streams = hints_of(settings, metrics), streams_of(settings, metrics)
+    delivering = Delivering(settings.webhooks, streams, metrics)
+    metrics.measure_by(partial(delivering.measure, database))
+    hints.listen(each(*listeners, delivering.heard))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(hints.close)
+        stack.push_async_callback(streams.close)
+        await asyncio.gather(hints.open(), streams.open())
+        yield hints, streams, delivering
+
+
 async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], None]) -> None:
     """`cairn worker`: the background jobs without the API, until told to stop. Raises as `opened`."""
     async with AsyncExitStack() as stack:
         database = await opened(settings)
         stack.push_async_callback(database.close)
         metrics = Metrics()
-        hints, streams = hints_of(settings, metrics), streams_of(settings, metrics)
-        stack.push_async_callback(hints.close)
-        stack.push_async_callback(streams.close)
-        delivering = Delivering(settings.webhooks, streams, metrics)
-        hints.listen(delivering.heard)
-        await asyncio.gather(hints.open(), streams.open())
+        hints, _, delivering = await stack.enter_async_context(on_the_bus(settings, metrics, database))
         keys = Keys(database, settings.auth)
-        metrics.measure_by(partial(delivering.measure, database))
         if settings.background.metrics_port is not None:
             port = settings.background.metrics_port
             await stack.enter_async_context(telling(metrics, database, settings.http.host, port))
@@ -146,12 +159,6 @@ async def opened(settings: Settings, name: str = "cairn") -> Database:
     """The database, if it has this code's schema. Raises `SchemaRefused`, `Unavailable`."""
     (await revision_now(settings.database, settings.database.acquire_seconds)).require()
     return await Database.open(settings.database, name=name)
-
-
-async def flush(send_the_rest: Callable[[], None]) -> None:
-    """Send what traces remain, a bounded time; a collector that is away holds nothing up."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.to_thread(send_the_rest), 1)
 
 
 def hints_of(settings: Settings, metrics: Metrics) -> Hints:
@@ -234,6 +241,44 @@ def spare_the_collector() -> None:
     gc.set_threshold(GARBAGE_MIN)
 
 
+@asynccontextmanager
+async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
+    """What the service stands on, connected, for as long as the block is. Raises as `opened`."""
+    async with AsyncExitStack() as stack:
+        database = await opened(settings)
+        stack.push_async_callback(database.close)
+        metrics = Metrics()
+        stack.callback(metrics.close)
+        keys = Keys(database, settings.auth, metrics.cache_read)
+        cache, watcher = cache_of(settings, metrics), watcher_of(settings, database)
+        kept = Remembered(versions.KIND, settings.http.version_seconds, metrics.cache_read)
+        stack.push_async_callback(cache.close)
+        await cache.open()
+        stack.push_async_callback(watcher.close)
+        hints, streams, delivering = await stack.enter_async_context(
+            on_the_bus(settings, metrics, database, watcher.heard, keys.heard, kept.heard)
+        )
+        parts = parts_of(settings, hints, streams, cache)
+        stack.push_async_callback(parts.close)
+        drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
+        stack.callback(drawing.close)
+        stack.callback(comparing.close)
+        live = live_of(settings, watcher, metrics)
+        service.ground = Ground(
+            database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept
+        )
+        service.authenticator, service.rate_limits = keys, RateLimits(cache)
+        traced = tracer_for(settings.tracing)
+        if traced is not None:
+            service.tracer = traced[0]
+            stack.push_async_callback(flush, traced[1])
+        if settings.auth.mode == "off":
+            await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
+        if settings.background.enabled:
+            await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering))
+        yield
+
+
 def create_app(settings: Settings | None = None) -> Service:
     """The service for these settings; it connects when its lifespan starts.
 
@@ -247,42 +292,7 @@ def create_app(settings: Settings | None = None) -> Service:
 
     @asynccontextmanager
     async def lifespan(service: Service) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            database = await opened(chosen)
-            stack.push_async_callback(database.close)
-            metrics = Metrics()
-            keys = Keys(database, chosen.auth, metrics.cache_read)
-            stack.callback(metrics.close)
-            hints, watcher = hints_of(chosen, metrics), watcher_of(chosen, database)
-            streams, cache = streams_of(chosen, metrics), cache_of(chosen, metrics)
-            parts = parts_of(chosen, hints, streams, cache)
-            stack.push_async_callback(parts.close)
-            stack.push_async_callback(cache.close)
-            await cache.open()
-            stack.push_async_callback(watcher.close)
-            delivering = Delivering(chosen.webhooks, streams, metrics)
-            metrics.measure_by(partial(delivering.measure, database))
-            kept = Remembered(versions.KIND, chosen.http.version_seconds, metrics.cache_read)
-            hints.listen(each(watcher.heard, keys.heard, kept.heard, delivering.heard))
-            stack.push_async_callback(hints.close)
-            stack.push_async_callback(streams.close)
-            await asyncio.gather(hints.open(), streams.open())
-            live = live_of(chosen, watcher, metrics)
-            drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
-            stack.callback(drawing.close)
-            stack.callback(comparing.close)
-            service.ground = Ground(
-                database, chosen.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept
-            )
-            service.authenticator, service.rate_limits = keys, RateLimits(cache)
-            traced = tracer_for(chosen.tracing)
-            if traced is not None:
-                service.tracer = traced[0]
-                stack.push_async_callback(flush, traced[1])
-            if chosen.auth.mode == "off":
-                await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
-            if chosen.background.enabled:
-                await stack.enter_async_context(background(chosen, database, metrics, keys, hints, delivering))
+        async with standing(service, chosen):
             if settings is None:
                 spare_the_collector()
             yield

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from opentelemetry.trace import Tracer
 
@@ -36,3 +38,9 @@ def tracer_for(settings: TracingSettings) -> tuple[Tracer, Callable[[], None]] |
     exporter = OTLPSpanExporter(settings.endpoint, timeout=2)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider.get_tracer("cairn", __version__), provider.shutdown
+
+
+async def flush(send_the_rest: Callable[[], None]) -> None:
+    """Send what traces remain, a bounded time; a collector that is away holds nothing up."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.to_thread(send_the_rest), 1)
