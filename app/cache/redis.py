@@ -172,7 +172,7 @@ class RedisCache:
                 if batch:
                     await self._exchange(connection, batch)
         except _FAILURES:
-            pass
+            pass  # `broken` says it, and the next opening says why
         finally:
             await self._break(connection, batch)
 

@@ -227,4 +227,4 @@ def _forget_the_dead(folder: Path) -> None:
         except ProcessLookupError:
             multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
         except PermissionError:
-            continue
+            continue  # it lives, as another user's
