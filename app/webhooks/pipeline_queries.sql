@@ -220,12 +220,13 @@ WITH found AS MATERIALIZED (
             CASE WHEN f.wanted THEN d.body END AS body, f.wanted, f.url, f.include, f.secret, f.previous_secret, f.headers
 )
 SELECT c.tenant_id, c.id, c.wanted, c.attempt_count AS number, c.round_count, c.url, c.include, c.secret,
-       c.previous_secret, c.headers, clock_timestamp() AS started_at, c.body IS NOT NULL AS kept,
+       c.previous_secret, c.headers, clock_timestamp() AS started_at, e.body IS NULL AS kept,
        COALESCE(c.body, e.body) AS body, e.subject_type, e.subject_parent_id, e.subject_id
 FROM claimed AS c LEFT JOIN LATERAL (
   SELECT {{body}} AS body, e.subject_type, e.subject_parent_id, e.subject_id FROM events AS e
-  WHERE c.wanted AND c.body IS NULL AND e.tenant_id = c.tenant_id AND e.position = c.event_position
-    AND e.sequenced_at = c.event_sequenced_at LIMIT 1
+  -- What was given up before its first attempt lacks what its webhook wants included.
+  WHERE c.wanted AND (c.body IS NULL OR c.attempt_count = 1 AND c.include <> '{}')
+    AND e.tenant_id = c.tenant_id AND e.position = c.event_position AND e.sequenced_at = c.event_sequenced_at LIMIT 1
 ) AS e ON true
 
 -- name: keep_bodies
