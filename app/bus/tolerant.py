@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from app.bus import keeper
+from app import keeper
 from app.bus.hints import Heard, Hints, Key, nobody
-from app.bus.keeper import Keeper
 from app.errors import Unavailable
+from app.keeper import Keeper
 
 
 class Line(Hints, keeper.Line, Protocol):
@@ -33,6 +33,7 @@ class TolerantHints:
         self._heard: Heard = nobody
         self._keeper = Keeper(
             self._listening,
+            server="NATS",
             loss="no hints between processes; readers look by themselves",
             degraded=degraded,
             back=lambda: self._heard(None),

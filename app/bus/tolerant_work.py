@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from app.bus import keeper
-from app.bus.keeper import Keeper
+from app import keeper
 from app.bus.standing import Standing
 from app.bus.work import EmbeddedStreams, Stream, Streams, Taken, Work
 from app.errors import Unavailable
+from app.keeper import Keeper
 
 # While there is no server, or while the memory still holds something, one is waited for no longer than this at once.
 GLANCE_SECONDS = 0.25
@@ -42,7 +42,10 @@ class TolerantStreams:
         self._make, self._embedded = line, embedded
         self._last: Line | None = None
         self._keeper = Keeper(
-            self._next, loss="no streams between processes; each keeps its own work", degraded=degraded
+            self._next,
+            server="NATS",
+            loss="no streams between processes; each keeps its own work",
+            degraded=degraded,
         )
 
     def _next(self) -> Line:

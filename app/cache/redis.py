@@ -65,6 +65,7 @@ class RedisCache:
         self._carrying: asyncio.Task[None] | None = None
         self._closing = False
         self.broken = asyncio.Event()
+        self.why = "Redis went away."
 
     async def open(self) -> None:
         """Connect, and write something, before it returns. Raises `Unavailable`."""
@@ -209,7 +210,7 @@ class RedisCache:
         self.broken.set()
         for asked in (*batch, *self._waiting):
             if not asked.answer.done():
-                asked.answer.set_exception(Unavailable("Redis went away."))
+                asked.answer.set_exception(Unavailable(self.why))
                 # Where nobody waits for it, nobody is to be told.
                 asked.answer.exception()
         self._waiting.clear()

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-import structlog
-
+from app import keeper
 from app.cache.cache import Cache, Key, Read, Script, Word, unseen
 from app.errors import Unavailable
+from app.keeper import Keeper
 
-log = structlog.get_logger("cairn.cache")
-PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 1.0
+PAUSE_SECONDS_MAX = 1.0
 # How often it is asked whether it still takes what is written, and the longest wait for the answer.
 CHECK_SECONDS = 5.0
 
 
-class Line(Cache, Protocol):
-    """A cache that breaks: its calls raise `Unavailable`, and `broken` is set when it is over."""
-
-    broken: asyncio.Event
+class Line(Cache, keeper.Line, Protocol):
+    """A cache that breaks: its calls raise `Unavailable`."""
 
     async def check(self, seconds: float) -> str: ...
 
@@ -39,16 +35,19 @@ class TolerantCache:
         degraded: Callable[[bool], None] = lambda _away: None,
         read: Read = unseen,
     ) -> None:
-        self._make, self._degraded, self._read = line, degraded, read
-        self._line: Line | None = None
-        self._why = "Redis does not answer."
-        self._tried = asyncio.Event()
-        self._keeping: asyncio.Task[None] | None = None
+        self._make, self._read = line, read
+        self._keeper = Keeper(
+            line,
+            server="Redis",
+            loss="no Redis; nothing is cached, and rate limits hold for each process alone",
+            pause_seconds_max=PAUSE_SECONDS_MAX,
+            degraded=degraded,
+            watch=self._watch,
+        )
 
     async def open(self) -> None:
         """Begin; returns after the first try, whatever came of it."""
-        self._keeping = asyncio.create_task(self._keep(), name="cache")
-        await self._tried.wait()
+        await self._keeper.open()
 
     async def get(self, key: Key) -> bytes | None:
         """The value, or None where there is none, or no Redis."""
@@ -80,7 +79,7 @@ class TolerantCache:
 
     async def check(self, seconds: float) -> str:
         """The server's version, within so many seconds. Raises `Unavailable` while it is away."""
-        if self._keeping is not None:
+        if self._keeper.keeps:
             return await self._there().check(seconds)
         line = self._make()
         try:
@@ -91,37 +90,13 @@ class TolerantCache:
 
     async def close(self) -> None:
         """End, and close the line."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait({self._keeping})
-        line, self._line = self._line, None
-        if line is not None:
-            await line.close()
+        await self._keeper.close()
 
     def _there(self) -> Line:
-        if self._line is None or self._line.broken.is_set():
-            raise Unavailable(self._why)
-        return self._line
-
-    async def _keep(self) -> None:
-        failures, gap = 0, False
-        while True:
-            line = self._make()
-            try:
-                await line.open()
-            except Unavailable as refusal:
-                self._lost(refusal.detail, first=failures == 0 and not gap)
-                failures, gap = failures + 1, True
-            else:
-                self._line, failures = line, 0
-                self._found(gap=gap)
-                await self._watch(line)
-                self._line, gap = None, True
-                self._lost("Redis went away.", first=True)
-                await line.close()
-            self._tried.set()
-            pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN * 2 ** min(failures, 10))
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spread, not secrecy
+        line = self._keeper.line
+        if line is None or line.broken.is_set():
+            raise Unavailable(self._keeper.why)
+        return line
 
     async def _watch(self, line: Line) -> None:
         """Return once the line breaks; meanwhile tell when it refuses what it is for, and when that is over."""
@@ -129,26 +104,15 @@ class TolerantCache:
         while not line.broken.is_set():
             try:
                 await line.check(CHECK_SECONDS)
-            except Unavailable as refusal:
+            except Exception as error:
+                # Whatever it was: the line is asked again, and kept for what it does.
                 if not line.broken.is_set():
-                    self._lost(refusal.detail, first=not refused)
+                    self._keeper.lost(error, first=not refused)
                     refused = True
             else:
                 if refused:
-                    self._found(gap=True)
+                    self._keeper.found(gap=True)
                 refused = False
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):
                     await line.broken.wait()
-
-    def _found(self, *, gap: bool) -> None:
-        self._degraded(False)
-        self._tried.set()
-        if gap:
-            log.info("Redis is back")
-
-    def _lost(self, why: str, *, first: bool) -> None:
-        self._why = why
-        self._degraded(True)
-        if first:
-            log.warning("no Redis; nothing is cached, and rate limits hold for each process alone", error=why)

@@ -110,6 +110,37 @@ async def test_b28_it_starts_without_redis_and_finds_it_when_it_comes_dies_and_c
         await kept.close()
 
 
+class Odd(RedisCache):
+    """Fails once, in a way that nobody has foreseen."""
+
+    failures = 0
+
+    async def open(self) -> None:
+        """Connect, the second time."""
+        Odd.failures += 1
+        if Odd.failures == 1:
+            raise RuntimeError("nobody has foreseen this")
+        await super().open()
+
+
+async def test_b28_a_failure_that_nobody_has_foreseen_is_seen_and_tried_again(servers: Servers) -> None:
+    away: list[bool] = []
+    cache = TolerantCache(lambda: Odd(servers.redis_url, "odd", 1.0), away.append)
+    async with asyncio.timeout(10):
+        await cache.open()
+    try:
+        assert away == [True]
+
+        async def is_back() -> bool:
+            return away[-1:] == [False]
+
+        await eventually(is_back, "Redis")
+        await cache.put(KEY, b"1", LONG)
+        assert await cache.get(KEY) == b"1"
+    finally:
+        await cache.close()
+
+
 async def test_b28_a_hanging_redis_costs_each_caller_one_short_wait_and_then_nothing(tmp_path: Path) -> None:
     with own_redis(tmp_path, free_port()) as server:
         process = Process(server.redis_url, WAIT_SECONDS)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
 from app.errors import Unavailable
 
-log = structlog.get_logger("cairn.bus")
+log = structlog.get_logger("cairn.keeper")
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 2.0
-# The library may swallow that it is cancelled (what `wait_for` waits for was done at the same moment).
+# A library may swallow that it is cancelled (what `wait_for` waits for was done at the same moment).
 CANCELS_MAX, CANCEL_SECONDS = 3, 0.6
 
 
@@ -34,24 +34,29 @@ L = TypeVar("L", bound=Line)
 class Keeper(Generic[L]):
     """`line` is the one that is open, None while there is none; then `why` says what is wrong.
 
-    `degraded` is told with each try whether it is away; `back` is called whenever a line opens
-    after a gap. Tries are at most `PAUSE_SECONDS_MAX` and an opening apart.
+    `server` is what it leads to and `loss` what is said where there is none, in words for the log. `degraded` is told
+    with each try whether it is away; `back` is called whenever a line opens after a gap. Tries are at most
+    `pause_seconds_max` and an opening apart. `watch` returns once a line is broken, and raises nothing;
+    meanwhile it may say `lost` and `found` of a line that stands and refuses what it is for.
     """
 
     def __init__(
         self,
         make: Callable[[], L],
         *,
+        server: str,
         loss: str,
+        pause_seconds_max: float = PAUSE_SECONDS_MAX,
         degraded: Callable[[bool], None] = lambda _away: None,
         back: Callable[[], None] = lambda: None,
+        watch: Callable[[L], Awaitable[object]] = lambda line: line.broken.wait(),
     ) -> None:
-        self._make, self._loss = make, loss
-        self._degraded, self._back = degraded, back
+        self._make, self._server, self._loss, self._pause_seconds_max = make, server, loss, pause_seconds_max
+        self._degraded, self._back, self._watch = degraded, back, watch
         self._tried = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         self.line: L | None = None
-        self.why = "NATS does not answer."
+        self.why = f"{server} does not answer."
 
     @property
     def keeps(self) -> bool:
@@ -60,7 +65,7 @@ class Keeper(Generic[L]):
 
     async def open(self) -> None:
         """Begin; returns after the first try, whatever came of it."""
-        self._keeping = asyncio.create_task(self._keep(), name="line to NATS")
+        self._keeping = asyncio.create_task(self._keep(), name=f"line to {self._server}")
         await self._tried.wait()
 
     async def close(self) -> None:
@@ -86,30 +91,33 @@ class Keeper(Generic[L]):
                 raise
             except Exception as error:
                 # Whatever it was: whoever gives up here never finds the server again.
-                self._lost(error, first=failures == 0 and not gap)
+                self.lost(error, first=failures == 0 and not gap)
                 failures, gap = failures + 1, True
                 await line.close()
             else:
                 self.line, failures = line, 0
-                self._found(gap=gap)
-                await line.broken.wait()
+                self.found(gap=gap)
+                await self._watch(line)
                 self.line, gap = None, True
-                self._lost(Unavailable(line.why), first=True)
+                self.lost(Unavailable(line.why), first=True)
                 await line.close()
             self._tried.set()
-            pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN * 2 ** min(failures, 10))
+            pause = min(self._pause_seconds_max, PAUSE_SECONDS_MIN * 2 ** min(failures, 10))
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spread, not secrecy
 
-    def _found(self, *, gap: bool) -> None:
+    def found(self, *, gap: bool) -> None:
+        """The line does what it is for; `gap` where it did not before."""
         self._degraded(False)
         self._tried.set()
         if gap:
-            log.info("NATS is back")
+            log.info(f"{self._server} is back")
             self._back()
 
-    def _lost(self, error: Exception, *, first: bool) -> None:
+    def lost(self, error: Exception, *, first: bool) -> None:
+        """The line, or what it is for, is lost; `first` where that was not so before, and is to be logged."""
         known = isinstance(error, Unavailable)
-        self.why = error.detail if isinstance(error, Unavailable) else f"NATS cannot be used ({type(error).__name__})."
+        name = type(error).__name__
+        self.why = error.detail if isinstance(error, Unavailable) else f"{self._server} cannot be used ({name})."
         self._degraded(True)
         if first:
             log.warning(self._loss, error=self.why, exc_info=None if known else error)
