@@ -26,6 +26,9 @@ UNDER_WAY_MAX = 500
 # How often the connection, the streams and the consumer are looked at, and how long an answer may take.
 PROBE_SECONDS, SILENCE_SECONDS = 2.0, 2.0
 LOOK_SECONDS = 4.0
+ID = "Nats-Msg-Id"
+# So begins the id of a message that only tries whether it is stored.
+PROBE = "probe "
 # A stream that has no room refuses what is new; the row waits, and nothing is broken.
 FULL = (10054, 10076, 10077)
 
@@ -114,7 +117,7 @@ class JetStreams:
         except FAILURES as error:
             raise Unavailable(explained(error)) from error
         if self.must_store:
-            await self.put(Stream.QUEUED, [Work(f"probe {uuid4().hex}", b"")])
+            await self.put(Stream.QUEUED, [Work(f"{PROBE}{uuid4().hex}", b"")])
             self.must_store = False
         self._probing = asyncio.create_task(self._probe(), name="look at the streams")
 
@@ -148,7 +151,7 @@ class JetStreams:
         try:
             reply = f"{self._inbox}.put.{number}"
             for work in works:
-                await self._client.publish(subject, work.body, reply, {"Nats-Msg-Id": work.id})
+                await self._client.publish(subject, work.body, reply, {ID: work.id})
             await put.ended
         finally:
             del self._puts[number]
@@ -214,7 +217,7 @@ class JetStreams:
     async def _delivered(self, message: Any) -> None:
         if message.reply:
             self._asked = max(0, self._asked - 1)
-            if message.data:
+            if not str((message.headers or {}).get(ID)).startswith(PROBE):
                 self._arrived.append((time.monotonic(), message))
             else:
                 await self.answer(message, b"+ACK")
