@@ -229,6 +229,10 @@ FROM claimed AS c LEFT JOIN LATERAL (
     AND e.tenant_id = c.tenant_id AND e.position = c.event_position AND e.sequenced_at = c.event_sequenced_at LIMIT 1
 ) AS e ON true
 
+-- name: unknown
+SELECT count(*) AS deliveries FROM unnest(CAST(:tenant_ids AS text[]), CAST(:ids AS text[])) AS g (tenant_id, id)
+WHERE NOT EXISTS (SELECT FROM webhook_deliveries AS d WHERE d.tenant_id = g.tenant_id AND d.id = g.id)
+
 -- name: keep_bodies
 -- Rendered once, and kept before it is sent: every attempt sends the same.
 UPDATE webhook_deliveries AS d SET body = g.body

@@ -59,6 +59,7 @@ class Worker:
         self._settler = Settler(database, settings, self._settled)
         self._attempts: set[asyncio.Task[None]] = set()
         self._room = Room(settings.in_flight_max)
+        self._strangers_told = False
         self._task: asyncio.Task[None] | None = None
         self._beginning: asyncio.Task[None] | None = None
 
@@ -123,6 +124,8 @@ class Worker:
         # A message that came twice at once is one.
         handed = list({(each.tenant_id, each.delivery_id): each for each in handed}.values())
         rows = await self._claim(handed) if handed else []
+        if len(rows) < len(handed) and not self._strangers_told:
+            await self._look_for_strangers(handed)
         wanted = [row for row in rows if row["wanted"]]
         try:
             begun = await self._bodies(wanted)
@@ -153,6 +156,20 @@ class Worker:
             seconds=self._settings.attempt_seconds + MARGIN_SECONDS,
             bytes_max=TAKEN_BYTES,
         )
+
+    async def _look_for_strangers(self, handed: Sequence[HandOut]) -> None:
+        """Say once that another Cairn uses these streams: each takes what is the other's, which then comes later."""
+        row = await self._database.row(
+            SQL["unknown"],
+            tenant_ids=[each.tenant_id for each in handed],
+            ids=[each.delivery_id for each in handed],
+        )
+        if row is not None and row["deliveries"]:
+            self._strangers_told = True
+            log.error(
+                "the queue holds deliveries of another database: give each Cairn its own CAIRN_NATS__STREAM_PREFIX",
+                deliveries=row["deliveries"],
+            )
 
     async def _bodies(self, rows: Sequence[Any]) -> list[tuple[Any, bytes | None]]:
         """What is sent for each row; what a webhook wants included is read once, and kept before it is sent.

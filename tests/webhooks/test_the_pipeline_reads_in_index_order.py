@@ -56,6 +56,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "claim": {"tenant_ids": ["busy"], "ids": ["d7"], "dispatches": [0], "seconds": 30.0, "bytes_max": 1},
     "keep_bodies": ONE | {"bodies": [b"{}"]},
     "put_back": ONE,
+    "unknown": {"tenant_ids": ["busy", "busy"], "ids": ["d7", "none"]},
     "settle": {
         **ONE, "ids": ["d27"], "statuses": ["dead"], "pauses": [0.0], "reasons": ["r"], "interrupted": [False],
         "gone": [False], "status_codes": [500], "errors": ["e"], "responses": [None], "durations": [1],
