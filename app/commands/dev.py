@@ -17,6 +17,7 @@ from rich.console import Console
 from app.commands import operating
 from app.commands.beside import LOOPBACK, WEBHOOK_KEY_FILE
 from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
+from app.commands.open_files import raise_open_files
 from app.commands.plainly import plainly, read_settings, refuse, run
 from app.embedded import Servers, running_in, start_servers
 from app.logs import configure_logs
@@ -49,6 +50,7 @@ def dev(
     os.environ.setdefault("CAIRN_HTTP__GRACE_SECONDS", str(GRACE_SECONDS))
     settings = read_settings(http__host=host, http__port=port, http__workers=1, background__enabled=True)
     configure_logs(settings.log, quiet_servers=True)
+    raise_open_files()
     check_door(settings)
     console = Console(stderr=True, highlight=False)
     if not ephemeral:

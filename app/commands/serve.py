@@ -17,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 
 from app.commands import operating
 from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
+from app.commands.open_files import raise_open_files
 from app.commands.plainly import read_settings, run
 from app.logs import configure_logs
 
@@ -38,6 +39,7 @@ def serve(
     """
     settings = read_settings(http__host=host, http__port=port, http__workers=workers, background__enabled=background)
     configure_logs(settings.log)
+    raise_open_files()
     check_door(settings)
     run(operating.require_schema(settings.database))
     opened = bound_socket(settings)

@@ -8,6 +8,7 @@ import signal
 import typer
 import uvloop
 
+from app.commands.open_files import raise_open_files
 from app.commands.plainly import plainly, read_settings
 from app.logs import configure_logs
 from app.settings import Settings
@@ -20,6 +21,7 @@ def worker() -> None:
     """
     settings = read_settings()
     configure_logs(settings.log)
+    raise_open_files()
     with plainly():
         uvloop.run(_work(settings))
 
