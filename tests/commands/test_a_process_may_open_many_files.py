@@ -30,6 +30,10 @@ def test_the_limit_is_raised_and_a_higher_one_stays(few: int) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the limits of another process in a file")
 async def test_a_serving_process_has_it(few: int, clone: Callable[[], Awaitable[str]]) -> None:
     with serving(await clone()) as process:
-        limits = Path(f"/proc/{process.process.pid}/limits").read_text().splitlines()
-    found = next(line for line in limits if line.startswith("Max open files"))
-    assert int(found.split()[3]) == min(few, OPEN_FILES_MAX)
+        assert open_files_of(process.process.pid) == min(few, OPEN_FILES_MAX)
+
+
+def open_files_of(pid: int) -> int:
+    """The soft limit of another process."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("Max open files")).split()[3])
