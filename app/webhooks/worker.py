@@ -121,8 +121,9 @@ class Worker:
         long an attempt takes, none of them comes again.
         """
         handed = [each for each in map(_handed, taken) if each is not None]
-        # A message that came twice at once is one.
-        handed = list({(each.tenant_id, each.delivery_id): each for each in handed}.values())
+        # Of messages of one delivery the latest counts; an older one may come again beside it.
+        latest = {each[:2]: each for each in sorted(handed)}
+        handed = [latest[delivery] for delivery in dict.fromkeys(each[:2] for each in handed)]
         rows = await self._claim(handed) if handed else []
         if len(rows) < len(handed) and not self._strangers_told:
             await self._look_for_strangers(handed)
