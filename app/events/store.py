@@ -48,7 +48,7 @@ async def sequence(database: Reader, limit: int) -> Sequenced:
 
     Each tenant's positions are dense, and an event's position is committed with the event itself: whoever sees a
     position sees all before it. One caller works at a time; another finds nothing. A tenant whose head is held, as by
-    a batch that makes a webhook, is passed over until it is free: no tenant holds up the events of another.
+    whoever enables a webhook, is passed over until it is free: no tenant holds up the events of another.
     """
     waited: list[float] = []
     tenant_ids: dict[str, None] = {}
