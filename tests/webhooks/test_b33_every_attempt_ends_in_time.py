@@ -91,8 +91,11 @@ async def test_the_deadline_counts_while_tls_is_agreed_on() -> None:
 
 
 async def test_the_deadline_counts_while_the_endpoint_does_not_read() -> None:
+    # Held here: a task that only waits for what nobody else knows is collected, and its connection with it.
+    never = asyncio.Event()
+
     async def deaf(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        await asyncio.Event().wait()
+        await never.wait()
 
     server = await asyncio.start_server(deaf, "127.0.0.1", 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
