@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -141,11 +142,15 @@ def main() -> int:
     )
     parser.add_argument("--events", type=int, default=20_000, help="events written in all")
     parser.add_argument("--endpoints", type=int, default=50, help="endpoints, a tenth failing and a tenth hanging")
-    parser.add_argument("--tenants", type=int, default=10, help="an event goes to the endpoints of its tenant")
+    parser.add_argument(
+        "--tenants", type=int, default=2, help="an event goes to the endpoints of its tenant; 1: each to all of them"
+    )
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="of what is broken, and when")
     parser.add_argument("--report", type=Path, help="write the report to this file too")
     given = parser.parse_args()
     ends_at = time.monotonic() + RUN_SECONDS - JUDGE_SECONDS
+    # However it is told to end, it stops what it has started.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     print(f"Seed {given.seed}. Starting the servers …", flush=True)
     with tempfile.TemporaryDirectory() as folder, standing(FOLDER, SETTINGS) as stage:
         keys, endpoints = subscribed(stage, given)
@@ -171,7 +176,8 @@ async def judged(
     """The verdict, asked of the database."""
     connection = await asyncpg.connect(stage.database_url)
     try:
-        return await judge(connection, endpoints, seen, written)
+        async with asyncio.timeout(JUDGE_SECONDS):
+            return await judge(connection, endpoints, seen, written)
     finally:
         await connection.close()
 
