@@ -34,16 +34,13 @@ CREATE FUNCTION cairn_settle(
 ) RETURNS SETOF submissions LANGUAGE plpgsql AS $$
 -- Settles one submission that is in from_status (under by_attempt and by_record, where they are given) with everything
 -- that hangs on it: what joined it is settled alike, what was joining goes back to the queue, and the session's next
--- becomes its head. A null outcome takes that of the reserved record. Gives the rows that changed, by sequence;
--- what only became the head with revision 0, since nothing has happened to it that is told of.
+-- becomes its head. A null outcome takes that of the reserved record. Gives the rows that changed, by sequence.
 DECLARE
   session bigint := cairn_lock_session(of_tenant, of_id);
   host submissions;
   changed text[];
   more text[];
   next record;
-  only_head text;
-  shown submissions;
   settled_count bigint;
 BEGIN
   UPDATE submissions AS s SET
@@ -92,9 +89,6 @@ BEGIN
   ORDER BY s.sequence LIMIT 1;
   IF FOUND AND NOT next.is_head THEN
     UPDATE submissions AS s SET is_head = true WHERE s.tenant_id = of_tenant AND s.id = next.id;
-    IF next.id <> ALL (changed) THEN
-      only_head := next.id;
-    END IF;
     changed := changed || next.id;
   END IF;
 
@@ -102,14 +96,8 @@ BEGIN
     INSERT INTO dead_letters (tenant_id, source, subject, reason, attempts, last_error)
     VALUES (of_tenant, 'submission', of_id, dead_reason, host.attempt_count, host.error);
   END IF;
-  FOR shown IN
-    SELECT s.* FROM submissions AS s WHERE s.tenant_id = of_tenant AND s.id = ANY (changed) ORDER BY s.sequence
-  LOOP
-    IF shown.id = only_head THEN
-      shown.revision := 0;
-    END IF;
-    RETURN NEXT shown;
-  END LOOP;
+  RETURN QUERY SELECT s.* FROM submissions AS s
+    WHERE s.tenant_id = of_tenant AND s.id = ANY (changed) ORDER BY s.sequence;
 END $$
 """
 RETURN_TO_QUEUE = """
@@ -121,7 +109,6 @@ CREATE FUNCTION cairn_return(
 DECLARE
   host submissions;
   spent text;
-  reason text := NULLIF(rtrim(why, E' \\t\\r\\n'), '');
 BEGIN
   PERFORM cairn_lock_session(of_tenant, of_id);
   SELECT s.* INTO host FROM submissions AS s
@@ -137,10 +124,9 @@ BEGIN
   END;
   IF spent IS NOT NULL THEN
     RETURN QUERY SELECT * FROM cairn_settle(of_tenant, of_id, 'running', by_attempt, NULL, 'failed',
-      COALESCE(reason, 'The attempt was given back.') || CASE WHEN reason ~ '[^.!?…]$' THEN '.' ELSE '' END
-        || CASE spent
+      COALESCE(why, 'The attempt was given back.') || CASE spent
         WHEN 'attempts_exhausted' THEN ' No attempt is left of ' || host.max_attempts || '.'
-        ELSE ' No time is left: its timeout_at has passed.' END,
+        ELSE ' No time is left: ' || host.timeout_seconds || ' seconds after the first claim.' END,
       spent);
     RETURN;
   END IF;
@@ -185,13 +171,11 @@ JOIN = """
 CREATE FUNCTION cairn_join(of_tenant text, into_id text, by_attempt text, for_agent text, row_limit integer)
 RETURNS SETOF submissions LANGUAGE plpgsql AS $$
 -- Claims for a running host what queues behind it, from the front, up to the first that is not ready, not due, asked to
--- abort, or another agent's; and no more once those before have 16 MiB of inputs, which the caller is shown.
+-- abort, or another agent's.
 DECLARE
   session bigint := cairn_lock_session(of_tenant, into_id);
   host submissions;
-  candidate record;
-  joining text[] := '{}';
-  bytes bigint := 0;
+  joining text[];
 BEGIN
   -- Against its settlement; writes under its attempt pass.
   SELECT s.* INTO host FROM submissions AS s
@@ -200,18 +184,16 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  FOR candidate IN
-    SELECT s.id, octet_length(s.input::text) AS weight, s.canonical_ready_at IS NOT NULL
-      AND s.abort_requested_at IS NULL AND s.agent = for_agent AND s.due_at <= clock_timestamp() AS joins
+  SELECT array_agg(q.id) INTO joining FROM (
+    SELECT s.id, bool_and(
+      s.canonical_ready_at IS NOT NULL AND s.abort_requested_at IS NULL AND s.agent = for_agent
+      AND s.due_at <= clock_timestamp()
+    ) OVER (ORDER BY s.sequence) AS joins
     FROM submissions AS s
     WHERE s.tenant_id = of_tenant AND s.session_number = session AND s.status <> 'settled'
       AND (s.status = 'queued') IS TRUE AND s.sequence > host.sequence
     ORDER BY s.sequence LIMIT row_limit
-  LOOP
-    EXIT WHEN NOT candidate.joins OR bytes >= 16777216;
-    joining := joining || candidate.id;
-    bytes := bytes + candidate.weight;
-  END LOOP;
+  ) AS q WHERE q.joins;
   -- The session is locked, so none of them is claimed or settled between the look and the change.
   RETURN QUERY
   WITH changed AS (
