@@ -18,8 +18,8 @@ PURGE_DEFAULT, PURGE_MAX = 1000, 10_000
 REPLAY_EXAMPLE: JsonDict = {"source": "webhook", "webhook_id": "wh_orders", "limit": 100}
 
 
-class DeadLetterList(ListQuery):
-    """Filters of the list of dead letters."""
+class _Matching(Query):
+    """Which letters."""
 
     source: Source | None = None
     subject: str | None = None
@@ -27,18 +27,17 @@ class DeadLetterList(ListQuery):
     webhook_id: str | None = Field(None, description="Only letters of deliveries of this webhook.")
     created_after: Instant | None = None
     created_before: Instant | None = None
+
+
+class DeadLetterList(_Matching, ListQuery):
+    """Filters of the list of dead letters."""
+
     sort: Literal["created_at"] | None = None
 
 
-class Purge(Query):
+class Purge(_Matching):
     """Which letters to remove."""
 
-    source: Source | None = None
-    subject: str | None = None
-    reason: str | None = None
-    webhook_id: str | None = Field(None, description="Only letters of deliveries of this webhook.")
-    created_after: Instant | None = None
-    created_before: Instant | None = None
     all: bool = Field(False, description="Must be true where no filter is given.")
     limit: Annotated[int, Field(ge=1, le=PURGE_MAX)] = Field(
         PURGE_DEFAULT, description="Most letters that one call removes, the oldest first."

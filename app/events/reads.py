@@ -53,7 +53,7 @@ def wanted(types: Sequence[str] | None, include: str | None, subjects: Iterable[
     subject has.
     """
     subjects = tuple(subjects)
-    told = {f"{subject.type}.{change}" for subject in subjects for change in subject.changes}
+    told = frozenset().union(*(subject.event_types for subject in subjects))
     if types is not None and not told.issuperset(types):
         raise invalid("type", f"may name only {', '.join(sorted(told))}")
     known = [(subject, field) for subject in subjects for field in subject.fields]

@@ -34,6 +34,11 @@ class Subject:
     key: str = "id"
     parent: str | None = None
 
+    @property
+    def event_types(self) -> frozenset[str]:
+        """The types of its events."""
+        return frozenset(f"{self.type}.{change}" for change in self.changes)
+
 
 @dataclass(frozen=True)
 class Sequenced:

@@ -139,8 +139,7 @@ def routes_of(subjects: Iterable[Subject], seal: Seal, addresses: Addresses, rot
 
 def _check_events(subjects: tuple[Subject, ...], given: dict[str, Any]) -> None:
     """Refuse a type of events that there is not, and a field that no subject has. Raises `InvalidInput`."""
-    types = {f"{subject.type}.{change}" for subject in subjects for change in subject.changes}
-    types |= {f"{subject.type}.*" for subject in subjects}
+    types = {f"{subject.type}.*" for subject in subjects}.union(*(subject.event_types for subject in subjects))
     fields = {field for subject in subjects for field in subject.fields}
     errors = [
         {"pointer": f"/{name}/{place}", "message": f"must be one of {', '.join(sorted(known))}"}
