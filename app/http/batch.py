@@ -24,8 +24,8 @@ routes = Routes("batch")
 QUEUE = "submissions:write"
 REFUSED_HEADERS = frozenset({"idempotency-key", "authorization", "x-tenant-id", "host", "content-length"})
 SENT_ALONE = (
-    "streams, raw bytes, waits, a conversation's acquire and append, making, changing and enabling webhooks, capabilities,"
-    " health and batches are sent alone"
+    "streams, raw bytes, waits, a conversation's acquire and append, making, changing and enabling webhooks,"
+    " capabilities, health and batches are sent alone"
 )
 
 
