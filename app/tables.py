@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import app.artifacts.tables
 import app.attachments.tables
 import app.checkpoints.tables
 import app.contents.tables
+import app.contexts.tables
 import app.conversations.tables
 import app.datasets.tables
 import app.db.tables
 import app.deadletters.tables
+import app.documents.tables
 import app.evaluations.tables
 import app.events.tables
 import app.evolution.tables
@@ -17,6 +20,7 @@ import app.invocations.tables
 import app.jobs.tables
 import app.leases.tables
 import app.mcp.tables
+import app.memory.tables
 import app.messages.tables
 import app.nodes.tables
 import app.sessions.tables

@@ -170,5 +170,5 @@ async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callabl
 
 
 def ignore_partitions(_object: Any, name: str | None, kind: str, reflected: bool, _compared: Any) -> bool:
-    """Partitions are made by a job and belong to their parent; Alembic does not compare them."""
-    return not (kind == "table" and reflected and (name or "").startswith("events_p"))
+    """Partitions are made while the service runs and belong to their parent; Alembic does not compare them."""
+    return not (kind == "table" and reflected and (name or "").startswith(("events_p", "memory_vectors_")))

@@ -8,6 +8,8 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.settings.background import BackgroundSettings, QueueSettings
+from app.settings.blobs import BlobSettings
+from app.settings.memory import EmbedderSettings, MemorySettings
 from app.settings.servers import DatabaseSettings, NatsSettings, RedisSettings
 from app.settings.serving import AuthSettings, HttpSettings, LogSettings, TracingSettings
 from app.settings.webhooks import WebhookSettings
@@ -15,9 +17,12 @@ from app.settings.webhooks import WebhookSettings
 __all__ = [
     "AuthSettings",
     "BackgroundSettings",
+    "BlobSettings",
     "DatabaseSettings",
+    "EmbedderSettings",
     "HttpSettings",
     "LogSettings",
+    "MemorySettings",
     "NatsSettings",
     "QueueSettings",
     "RedisSettings",
@@ -48,6 +53,9 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default_factory=BackgroundSettings)
     queue: QueueSettings = Field(default_factory=QueueSettings)
     webhooks: WebhookSettings = Field(default_factory=WebhookSettings)
+    blobs: BlobSettings = Field(default_factory=BlobSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
     var_folder: Path = Field(Path("var"), description="Where `cairn dev` keeps the data of its embedded servers.")

@@ -20,6 +20,7 @@ from tests.conftest import database_url, new_tenant, running, settings_for
 from tests.digests import digests
 
 STATUSES = {
+    "artifacts": ["uploading", "live", "marked", "deleting", "gone"],
     "evolution_runs": ["running", "completed", "failed", "cancelled", "interrupted"],
     "invocations": ["queued", "running", "completed", "failed", "cancelled", "rolled_back"],
     "node_invocations": ["running", "completed", "failed"],
@@ -107,6 +108,12 @@ async def fill(connection: asyncpg.Connection, tenant: str) -> None:
             f" VALUES ($1, $2, 'w', 'x.y', '{{}}', $2, {'now()' if status in ('queued', 'sending') else 'NULL'},"
             f" {'now()' if status in ('delivered', 'dead') else 'NULL'})",
             tenant, status,
+        )  # fmt: skip
+    for state in STATUSES["artifacts"]:
+        await connection.execute(
+            "INSERT INTO artifacts (tenant_id, hash, state, size_bytes, part_bytes, part_digests)"
+            " VALUES ($1, sha256(convert_to($2, 'UTF8')), $2, 1, 1, '')",
+            tenant, state,
         )  # fmt: skip
     for status in STATUSES["mcp_versions"]:
         await connection.execute(

@@ -1,0 +1,1 @@
+"""Memory: what agents remember, found again by meaning, by words, or by both."""
