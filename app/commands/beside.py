@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.commands.plainly import read_settings, refuse
 from app.embedded import running_in
-from app.settings import NatsSettings, RedisSettings, Settings, WebhookSettings
+from app.settings import BlobSettings, NatsSettings, RedisSettings, Settings, WebhookSettings
 
 Folder = Annotated[
     Path | None,
@@ -25,6 +25,8 @@ Folder = Annotated[
 # The key that `cairn dev` keeps in its folder, and where it lets webhooks go: to what a person tries them with.
 WEBHOOK_KEY_FILE = "webhook-key"
 LOOPBACK = "127.0.0.0/8,::1"
+# Where `cairn dev` keeps objects, within its folder.
+OBJECTS_FOLDER = "artifacts"
 
 
 def operator_settings(folder: Path | None) -> Settings:
@@ -47,6 +49,7 @@ def operator_settings(folder: Path | None) -> Settings:
         "var_folder": place,
         "database": settings.database.model_copy(update=at_hand),
         "webhooks": _webhooks(settings.webhooks, place),
+        "blobs": _blobs(settings.blobs, place),
     }
     if found.redis_url is not None:
         changed["redis"] = RedisSettings(url=SecretStr(found.redis_url))
@@ -64,3 +67,15 @@ def _webhooks(settings: WebhookSettings, folder: Path) -> WebhookSettings:
     if not settings.allow_private:
         changed["allow_private"] = LOOPBACK
     return settings.model_copy(update=changed)
+
+
+def _blobs(settings: BlobSettings, folder: Path) -> BlobSettings:
+    """Where objects lie where `cairn dev` runs in the folder: in it, unless another place is set."""
+    if names_a_place(settings):
+        return settings
+    return settings.model_copy(update={"folder": folder / OBJECTS_FOLDER})
+
+
+def names_a_place(settings: BlobSettings) -> bool:
+    """Whether somebody has said where objects are to lie."""
+    return bool(settings.model_fields_set & {"folder", "bucket"})

@@ -15,7 +15,7 @@ import uvicorn
 from rich.console import Console
 
 from app.commands import operating
-from app.commands.beside import LOOPBACK, WEBHOOK_KEY_FILE
+from app.commands.beside import LOOPBACK, OBJECTS_FOLDER, WEBHOOK_KEY_FILE, names_a_place
 from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
 from app.commands.open_files import raise_open_files
 from app.commands.plainly import plainly, read_settings, refuse, run
@@ -95,6 +95,8 @@ def _serve(servers: Servers, opened: socket.socket, console: Console) -> str | N
         settings = read_settings(webhooks__encryption_keys=webhook_key(servers.folder))
     if not settings.webhooks.allow_private:
         settings = read_settings(webhooks__allow_private=LOOPBACK)
+    if not names_a_place(settings.blobs):
+        settings = read_settings(blobs__folder=servers.folder / OBJECTS_FOLDER)
     with console.status("Bringing the schema up to date …"):
         if run(operating.revision(settings.database)).fault:
             from app.db.migrate import migrate  # noqa: PLC0415 - Alembic takes a while, and mostly nothing is to do

@@ -14,7 +14,8 @@ class BlobSettings(Group):
 
     folder: Path = Field(
         Path("var/artifacts"),
-        description="Where the objects lie, as <tenant>/<hash>; every API process and worker needs the same folder.",
+        description="Where the objects lie, as <tenant>/<hash>; every API process and worker needs the same folder."
+        " Unset, `cairn dev` has them beside its other data.",
     )
     bucket: str | None = Field(None, description="An S3 bucket, used instead of the folder.")
     prefix: str = Field("", description="What the names of the objects in the bucket begin with.")
