@@ -1,0 +1,78 @@
+"""Where the vectors of a space lie: its partition, made with it, and the index that finds its nearest neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# `hnsw` holds vectors of so many dimensions at full precision; beyond, at half of it, up to 4,000.
+FULL_PRECISION_DIMENSIONS_MAX = 2000
+M, EF_CONSTRUCTION = 16, 200
+# Attaching a partition locks the table of spaces against writes, for the foreign key. Two that had each written their
+# space before would wait for one another, so whoever makes a space takes that lock first.
+MAKING = "LOCK TABLE memory_spaces IN SHARE ROW EXCLUSIVE MODE"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How near two vectors are: the operator between them, the class of its index, and the score it comes to."""
+
+    operator: str
+    operators: str
+    # `{d}` is the distance by the operator; a greater score is nearer.
+    score: str
+
+
+METRICS = {
+    "cosine": Metric("<=>", "cosine_ops", "1 - {d}"),
+    "l2": Metric("<->", "l2_ops", "-({d})"),
+    # The operator gives the negative product, so that less is nearer.
+    "inner_product": Metric("<#>", "ip_ops", "-({d})"),
+}
+
+
+def table_of(number: int) -> str:
+    """The partition of the space with this number."""
+    return f"memory_vectors_{int(number)}"
+
+
+def creation(number: int, dimensions: int) -> list[str]:
+    """The statements that make a space's partition and attach it, in the transaction that makes the space.
+
+    `MAKING` comes first, before the row of the space. Nobody waits for more than the end of that transaction: the table
+    is new and empty, and others' partitions are not touched.
+    """
+    number, dimensions, table = int(number), int(dimensions), table_of(number)
+    return [
+        f"CREATE TABLE {table} (LIKE memory_vectors INCLUDING DEFAULTS INCLUDING STORAGE,"
+        f" CONSTRAINT pk_{table} PRIMARY KEY (tenant_id, space_number, kind, id),"
+        f" CONSTRAINT ck_{table}_space_number CHECK (space_number = {number}),"
+        f" CONSTRAINT ck_{table}_dimensions CHECK (vector_dims(embedding) = {dimensions}))",
+        f"CREATE INDEX ix_{table}_metadata ON {table} USING gin (metadata jsonb_path_ops)",
+        f"CREATE INDEX ix_{table}_lexemes ON {table} USING gin (lexemes)",
+        f"ALTER TABLE memory_vectors ATTACH PARTITION {table} FOR VALUES IN ({number})",
+    ]
+
+
+def index_name(number: int) -> str:
+    """The index of the space's nearest neighbours."""
+    return f"ix_{table_of(number)}_embedding"
+
+
+def index_sql(number: int, dimensions: int, metric: str) -> str:
+    """The statement that builds that index while others read and write; outside any transaction."""
+    keyed, kind = indexed(dimensions, "embedding"), index_type(dimensions)
+    return (
+        f"CREATE INDEX CONCURRENTLY {index_name(number)} ON {table_of(number)}"
+        f" USING hnsw (({keyed}) {kind}_{METRICS[metric].operators})"
+        f" WITH (m = {M}, ef_construction = {EF_CONSTRUCTION})"
+    )
+
+
+def index_type(dimensions: int) -> str:
+    """The type of what the index holds: `vector`, or `halfvec` where that would be too large."""
+    return "vector" if dimensions <= FULL_PRECISION_DIMENSIONS_MAX else "halfvec"
+
+
+def indexed(dimensions: int, vector: str) -> str:
+    """A vector as the index holds it; only an order by exactly this is read from it."""
+    return f"CAST({vector} AS {index_type(dimensions)}({int(dimensions)}))"
