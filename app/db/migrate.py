@@ -22,6 +22,8 @@ LOCK = 0x6361_6972_6E  # "cairn"
 STATEMENT_SECONDS = 3600
 _NO_EXTENSION = frozenset({"0A000", "58P01", "42501"})
 TRIES = 5
+# The index of a space's nearest neighbours: built while the service runs, and built anew by it where it is invalid.
+BUILT_BY_THE_SERVICE = "^ix_memory_vectors_[0-9]+_embedding$"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -147,7 +149,8 @@ def _milliseconds(seconds: float) -> str:
 async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callable[[str], None]) -> list[str]:
     """Rebuild indexes that an interrupted concurrent build left invalid. Gives their names.
 
-    A build whose migrator was killed may still run in its session; then the wait for its table is bounded.
+    A build whose migrator was killed may still run in its session; then the wait for its table is bounded. What the
+    service builds is left to it: it may be at it, for longer than anybody here would wait.
     """
     keeper = await _connect(settings.direct_driver_url)
     try:
@@ -156,7 +159,8 @@ async def rebuild_invalid_indexes(settings: DatabaseSettings, *, report: Callabl
         found = await keeper.fetch(
             "SELECT c.oid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
             " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace"
-            " ORDER BY 1 LIMIT 1000"
+            " AND c.relname !~ $1 ORDER BY 1 LIMIT 1000",
+            BUILT_BY_THE_SERVICE,
         )
         for row in found:
             report(f"Rebuilding {row['name']}, which an interrupted build left invalid.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import signal
 import subprocess
@@ -16,10 +17,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 from alembic.config import Config
+from typer.testing import CliRunner
 
+from app.commands.root import app
 from app.db.migrate import LOCK, config, migrate
 from app.db.revision import MigrationRefused, revisions
 from app.embedded import Servers
+from app.memory.partitions import creation, index_name, index_sql
 from app.settings import DatabaseSettings
 from tests.api_process import ROOT, Command
 from tests.conftest import database_url, new_tenant, running, settings_for
@@ -179,6 +183,21 @@ async def test_b21_an_index_whose_build_was_killed_is_valid_after_the_next_migra
     assert await connection.fetchval("SELECT to_regclass('ix_slow') IS NOT NULL")
     if session == "ended":
         assert any("Rebuilding ix_slow" in line for line in said)
+
+
+async def test_an_index_that_the_service_builds_is_left_to_it(migrated: tuple[str, asyncpg.Connection]) -> None:
+    url, connection = migrated
+    building = index_name(7)
+    async with connection.transaction():
+        for statement in creation(7, 3):
+            await connection.execute(statement)
+    await connection.execute(index_sql(7, 3, "cosine"))
+    await connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass", building)
+    said: list[str] = []
+    await to_thread(migrate, DatabaseSettings(url=url), report=said.append)
+    assert said == []
+    examined = await to_thread(CliRunner().invoke, app, ["doctor"], env={"CAIRN_DATABASE__URL": url, "COLUMNS": "160"})
+    assert re.search(rf"indexes +note +{building}: not built to its end yet", examined.output)
 
 
 @pytest.fixture
