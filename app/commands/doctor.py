@@ -162,8 +162,8 @@ async def _indexes(connection: asyncpg.Connection) -> Finding:
     if rows:
         listed = ", ".join(row["name"] for row in rows)
         return Finding(
-            "indexes", "note", f"{listed}: not built to its end yet; a `cairn worker`, or an API that runs the background"
-            " work, builds it. Searches compare every vector until then.",
+            "indexes", "note", f"{listed}: not built to its end yet. A `cairn worker`, or an API that runs the"
+            " background work, builds it; searches compare every vector until then.",
         )  # fmt: skip
     return Finding("indexes", "ok", "All are valid.")
 
