@@ -29,6 +29,7 @@ from app.cache.embedded import EmbeddedCache
 from app.cache.tolerant import TolerantCache
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
+from app.embeddings.embedder import Embedder
 from app.errors import AppError
 from app.events import watching as events
 from app.events.jobs import keep_partitions_ahead, sequencer
@@ -204,6 +205,18 @@ def cache_of(settings: Settings, metrics: Metrics) -> Cache:
     )
 
 
+def embedder_of(settings: Settings, cache: Cache, metrics: Metrics) -> Embedder | None:
+    """What makes embeddings of texts; None where they come with the requests."""
+    if settings.embedder.url is None:
+        return None
+    # Imported only where it is used, as above.
+    from app.embeddings.endpoint import Endpoint  # noqa: PLC0415
+    from app.embeddings.remote import RemoteEmbedder  # noqa: PLC0415
+
+    endpoint = Endpoint(settings.embedder, metrics.embedder_asked)
+    return RemoteEmbedder(settings.embedder, endpoint, cache, metrics.embedding_faulty)
+
+
 def parts_of(settings: Settings, hints: Hints, streams: Streams, cache: Cache) -> Parts:
     """The servers that the service stands on, seen over the connections in use; one that is not named is embedded."""
     redis = cache if isinstance(cache, TolerantCache) else None
@@ -251,6 +264,9 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         stack.callback(metrics.close)
         keys = Keys(database, settings.auth, metrics.cache_read)
         cache, watcher = cache_of(settings, metrics), watcher_of(settings, database)
+        embedder = embedder_of(settings, cache, metrics)
+        if embedder is not None:
+            stack.push_async_callback(embedder.close)
         kept = Remembered(versions.KIND, settings.http.version_seconds, metrics.cache_read)
         stack.push_async_callback(cache.close)
         await cache.open()
@@ -265,8 +281,9 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         stack.callback(comparing.close)
         live = live_of(settings, watcher, metrics)
         service.ground = Ground(
-            database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept
-        )
+            database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
+            embedder,
+        )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)
         if traced is not None:

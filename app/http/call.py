@@ -16,6 +16,7 @@ from app.bus.hints import Hints, Key
 from app.cache.cache import Cache
 from app.db.database import Database, KeyClaim, Reader, Writer
 from app.db.fences import NO_FENCES, Fence, Fences, LeaseFence
+from app.embeddings.embedder import Embedder
 from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.http.fields import INTEGER_MAX
@@ -51,6 +52,8 @@ class Ground:
     live: Live
     cache: Cache
     versions: Remembered
+    # None where no service for it is configured.
+    embedder: Embedder | None = None
 
 
 class Call(Request):

@@ -124,6 +124,14 @@ class Metrics:
         self.stream_pending = self._of_stream("pending", "Messages that no process has taken yet.")
         self.stream_ack_pending = self._of_stream("ack_pending", "Messages that are taken and not done.")
         self.stream_oldest = self._of_stream("oldest_seconds", "Age of the oldest message.")
+        self._embedder_seconds = Histogram(
+            "cairn_embedder_request_seconds", "Time of a request to the embedding service, by what came of it.",
+            ("outcome",), buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._embedding_faults = Counter(
+            "cairn_embedding_faults", "Texts that the embedding service gave no good embedding for.", ("code",),
+            registry=self.registry,
+        )  # fmt: skip
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._measure: Callable[[], Awaitable[None]] | None = None
         self._measured_at = float("-inf")
@@ -163,6 +171,14 @@ class Metrics:
     def redis_took(self, command: str, seconds: float) -> None:
         """Count the seconds of one command."""
         self._redis_seconds.labels(command).observe(seconds)
+
+    def embedder_asked(self, outcome: str, seconds: float) -> None:
+        """Count a request to the embedding service: `answered`, `refused` or `failed`."""
+        self._embedder_seconds.labels(outcome).observe(seconds)
+
+    def embedding_faulty(self, code: str) -> None:
+        """Count a text that has no good embedding."""
+        self._embedding_faults.labels(code).inc()
 
     def absence_of(self, part: str) -> Absence:
         """Where somebody who keeps a part tells whether it is away."""

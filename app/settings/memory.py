@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
 
 from app.settings.group import Group
 
@@ -16,6 +18,11 @@ class EmbedderSettings(Group):
         " is asked for the model of each space.",
     )
     api_key: SecretStr | None = Field(None, description="Sent as Authorization: Bearer.")
+    send_dimensions: bool = Field(
+        False,
+        description="Ask for as many dimensions as the space has; only where the endpoint documents it, for models that"
+        " can give fewer.",
+    )
     batch_max: int = Field(64, ge=1, le=2048, description="Texts in one request to it.")
     attempt_seconds: float = Field(10, gt=0, le=300, description="Longest time of one request to it.")
     wait_seconds: float = Field(
@@ -26,6 +33,18 @@ class EmbedderSettings(Group):
     cache_seconds: float = Field(
         604_800, ge=0, le=31_536_000, description="How long an embedding is kept in the cache; 0: not at all."
     )
+
+    @field_validator("url")
+    @classmethod
+    def is_plain(cls, url: str | None) -> str | None:
+        """Refuse what leads nowhere, before the first request does."""
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+                raise ValueError("must be an http or https URL without a user name; the key is a setting of its own")
+            if parts.query or parts.fragment:
+                raise ValueError("must end before any ? or #; /embeddings is added to it")
+        return url
 
 
 class MemorySettings(Group):

@@ -1,0 +1,1 @@
+"""The door to the service that makes embeddings of texts."""
