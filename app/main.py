@@ -14,7 +14,7 @@ import structlog
 from app import __version__
 from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
-from app.background.runner import Entry, Runner
+from app.background.runner import RUN_SECONDS, Entry, Runner
 from app.background.singletons import ServiceLease
 from app.background.telling import telling
 from app.background.work import JobRunner
@@ -74,6 +74,8 @@ def timetable(
 ) -> list[Entry]:
     """What runs beside the requests, and when."""
     idle = settings.background
+    # A step of a job may wait for embeddings before it begins.
+    job_seconds = RUN_SECONDS + settings.embedder.wait_seconds
 
     async def write_down_key_use(_database: Database, _limit: int) -> int:
         return await keys.record_use()
@@ -87,7 +89,7 @@ def timetable(
         Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
         housekeeping.keeping(),
         housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
-        Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000),
+        Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),

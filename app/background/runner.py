@@ -41,6 +41,8 @@ class Entry:
     every_seconds: float
     limit: int = 500
     bell: Bell | None = None
+    # One run is cut off after so long.
+    run_seconds: float = RUN_SECONDS
 
 
 async def drain(job: Job, database: Database, limit: int = 500) -> int:
@@ -62,7 +64,7 @@ async def loop(entry: Entry, database: Database, metrics: Metrics, stop: asyncio
             entry.bell.hush()
         started = time.monotonic()
         try:
-            async with asyncio.timeout(RUN_SECONDS):
+            async with asyncio.timeout(entry.run_seconds):
                 done = await entry.job(database, entry.limit)
         except Exception as error:
             failures += 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 import structlog
@@ -16,12 +18,35 @@ from app.jobs.store import Claimed, Standing, Step
 
 log = structlog.get_logger("cairn.jobs")
 
-Kind = Callable[[Transaction, Claimed, Standing], Awaitable[Step]]
+OneStep = Callable[[Transaction, Claimed, Standing], Awaitable[Step]]
 """One bounded step of a job, on the transaction that also writes its progress down."""
 
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A kind of job whose steps need the outside world: first that, without a transaction, then the step itself."""
+
+    async def prepare(self, database: Database, job: Claimed, standing: Standing) -> Any:
+        """What the step needs. No transaction is open; reading from the database for itself is fine.
+
+        The job is held meanwhile, however long it takes; it is cut off where the job is cancelled or lost, and where
+        its process ends. So what it does is harmless to do again. Raise `Unavailable` for what may be there later.
+        """
+
+    async def carry_out(self, transaction: Transaction, job: Claimed, standing: Standing, prepared: Any) -> Step:
+        """The step, on the transaction that also writes its progress down, where the job stands as it did before."""
+
+
+Kind = OneStep | Prepared
+
+# A job that ended its runner so often without any progress is not given to another one.
 ATTEMPTS_MAX = 10
 SLICE_SECONDS = 5.0
-RETRY_SECONDS = 5.0
+# What is away is asked for again after a pause that doubles, and given up after a day.
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 5.0, 300.0
+PATIENCE_SECONDS = 86_400.0
+# So often within a lease it is renewed while a step is prepared.
+RENEWALS = 3
 
 
 class JobLost(Exception):
@@ -46,9 +71,7 @@ class JobRunner:
         except JobLost:
             log.warning("job lost to another runner", job_id=job.id, kind=job.kind)
         except Unavailable as refusal:
-            # The database was busy or away: the job waits and is tried again, a bounded number of times.
-            await store.put_off(database, job, RETRY_SECONDS)
-            log.warning("job step put off", job_id=job.id, kind=job.kind, error=refusal.detail)
+            await self._put_off(database, job, refusal)
         except AppError as refusal:
             await self._fail(database, job, refusal)
         except Exception as error:
@@ -61,7 +84,7 @@ class JobRunner:
         if kind is None:
             raise PersistenceError(f"This release does not know the kind {job.kind}.")
         if job.attempt_count > ATTEMPTS_MAX:
-            raise PersistenceError(f"The job's runner ended {ATTEMPTS_MAX} times before the job did.")
+            raise PersistenceError(f"The job's runner ended {ATTEMPTS_MAX} times without any progress of the job.")
         until = time.monotonic() + SLICE_SECONDS
         for _ in range(limit):
             if await self._step(database, job, kind) or time.monotonic() > until:
@@ -69,6 +92,7 @@ class JobRunner:
 
     async def _step(self, database: Database, job: Claimed, kind: Kind) -> bool:
         """One step; whether the job ended with it."""
+        prepared = await self._prepared(database, job, kind) if isinstance(kind, Prepared) else None
         async with database.writing() as transaction:
             standing = await store.standing(transaction, job)
             if standing is None:
@@ -76,16 +100,58 @@ class JobRunner:
             if standing.cancel_requested:
                 await store.finish(transaction, job, "cancelled")
                 return True
-            step = await kind(transaction, job, standing)
+            if isinstance(kind, Prepared):
+                step = await kind.carry_out(transaction, job, standing, prepared)
+            else:
+                step = await kind(transaction, job, standing)
             if not await store.advance(transaction, job, step, self.lease_seconds):
                 raise JobLost
         self.hints.publish(*step.moved)
         return step.finished
 
+    async def _prepared(self, database: Database, job: Claimed, kind: Prepared) -> Any:
+        """What the next step needs; None where it is not to happen, which the step itself finds.
+
+        Raises `JobLost` as soon as it is known that another runner has the job.
+        """
+        standing = await store.standing(database, job)
+        if standing is None or standing.cancel_requested:
+            return None
+        preparing = asyncio.ensure_future(kind.prepare(database, job, standing))
+        try:
+            while True:
+                done, _ = await asyncio.wait({preparing}, timeout=self.lease_seconds / RENEWALS)
+                if done:
+                    return preparing.result()
+                if not await self._still_wanted(database, job):
+                    return None
+        finally:
+            preparing.cancel()
+            await asyncio.gather(preparing, return_exceptions=True)
+
+    async def _still_wanted(self, database: Database, job: Claimed) -> bool:
+        """Hold the job for another lease; whether it is to go on. Raises `JobLost`."""
+        try:
+            held = await store.renew(database, job, self.lease_seconds)
+        except Unavailable:
+            # It is asked again before the lease ends, and at the latest by the step itself.
+            return True
+        if held is None:
+            raise JobLost
+        return not held.cancel_requested
+
+    async def _put_off(self, database: Database, job: Claimed, refusal: Unavailable) -> None:
+        """Let the job wait for what is away: the database, or whatever its steps need; not for ever."""
+        state = await store.put_off(database, job, _told(refusal), PAUSE_SECONDS, PAUSE_SECONDS_MAX, PATIENCE_SECONDS)
+        log.warning("job step put off", job_id=job.id, kind=job.kind, state=state, error=refusal.detail)
+
     async def _fail(self, database: Database, job: Claimed, refusal: AppError) -> None:
-        error = {"code": refusal.code, "detail": refusal.detail, **refusal.facts}
-        await store.finish(database, job, "failed", error)
+        await store.finish(database, job, "failed", _told(refusal))
 
     async def release(self, database: Database) -> None:
         """Let go of a job that was cut off, so that the next runner need not wait for the lease."""
         await store.release(database, self.runner_id)
+
+
+def _told(refusal: AppError) -> dict[str, Any]:
+    return {"code": refusal.code, "detail": refusal.detail, **refusal.facts}

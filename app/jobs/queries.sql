@@ -10,12 +10,15 @@ WITH made AS (
 SELECT {{job}} AS body, t.state FROM jobs AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
 
 -- name: cancel
--- What waits ends at once; what runs is asked to stop, which its runner sees before its next step.
+-- What waits ends at once; what runs is asked to stop, which its runner sees before its next step. One that waits for
+-- something that is away is taken up at once.
 WITH changed AS (
   UPDATE jobs AS t SET
     cancel_requested_at = COALESCE(t.cancel_requested_at, clock_timestamp()),
     state = CASE WHEN t.state = 'queued' THEN 'cancelled' ELSE t.state END,
-    ended_at = CASE WHEN t.state = 'queued' THEN clock_timestamp() END
+    ended_at = CASE WHEN t.state = 'queued' THEN clock_timestamp() END,
+    lease_expires_at = CASE WHEN t.runner_id IS NULL THEN LEAST(t.lease_expires_at, clock_timestamp())
+                       ELSE t.lease_expires_at END
   WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.state IN ('queued', 'running')
   RETURNING *
 ), answer AS (
@@ -45,7 +48,8 @@ SELECT arguments, resume_from, cancel_requested_at FROM jobs
 WHERE tenant_id = :tenant_id AND id = :id AND runner_id = :runner_id AND state = 'running'
 
 -- name: advance
--- In the transaction of the step's effect: both or neither. No row when another runner has taken the job.
+-- In the transaction of the step's effect: both or neither. No row when another runner has taken the job. Attempts are
+-- counted from the last progress, and so is what was away meanwhile.
 UPDATE jobs AS t SET
   resume_from = CAST(:resume_from AS jsonb), progress_done = t.progress_done + :done,
   progress_total = COALESCE(CAST(:total AS bigint), t.progress_total),
@@ -53,7 +57,7 @@ UPDATE jobs AS t SET
     SELECT key, sum(CAST(value AS numeric)) AS total
     FROM (SELECT * FROM jsonb_each(t.counts) UNION ALL SELECT * FROM jsonb_each(CAST(:counts AS jsonb))) AS both_counts
     GROUP BY key) AS added),
-  report = COALESCE(CAST(:report AS jsonb), t.report),
+  report = COALESCE(CAST(:report AS jsonb), t.report), attempt_count = 1, error = NULL,
   state = CASE WHEN :finished THEN 'completed' ELSE 'running' END,
   ended_at = CASE WHEN :finished THEN clock_timestamp() END,
   runner_id = CASE WHEN :finished THEN NULL ELSE t.runner_id END,
@@ -74,8 +78,28 @@ UPDATE jobs AS t SET runner_id = NULL, lease_expires_at = clock_timestamp()
 WHERE t.runner_id = :runner_id AND t.state = 'running'
 RETURNING t.id
 
--- name: put_off
--- The runner stays named, so that the next claim counts as another attempt.
-UPDATE jobs AS t SET lease_expires_at = clock_timestamp() + make_interval(secs => :seconds)
+-- name: renew
+UPDATE jobs AS t SET lease_expires_at = clock_timestamp() + make_interval(secs => :lease_seconds)
 WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
-RETURNING t.id
+RETURNING t.arguments, t.resume_from, t.cancel_requested_at
+
+-- name: put_off
+-- What is away is no fault of the job: its attempts are not counted, but the time since the first of them in a row. The
+-- pause doubles with each, up to the longest.
+WITH told AS (
+  SELECT j.tenant_id, j.id, COALESCE(CAST(j.error ->> 'since' AS timestamptz), clock_timestamp()) AS since,
+    COALESCE(CAST(j.error ->> 'tries' AS int), 0) + 1 AS tries
+  FROM jobs AS j WHERE j.tenant_id = :tenant_id AND j.id = :id AND j.runner_id = :runner_id AND j.state = 'running'
+), judged AS (
+  SELECT told.*, clock_timestamp() - since > make_interval(secs => :patience_seconds) AS over,
+    LEAST(:pause_seconds_max, :pause_seconds * power(2, LEAST(tries, 30) - 1)) AS pause FROM told
+)
+UPDATE jobs AS t SET
+  state = CASE WHEN j.over THEN 'failed' ELSE 'running' END,
+  ended_at = CASE WHEN j.over THEN clock_timestamp() END,
+  error = CAST(:error AS jsonb)
+    || jsonb_build_object('since', {{since}}, 'tries', j.tries),
+  runner_id = NULL,
+  lease_expires_at = CASE WHEN NOT j.over THEN clock_timestamp() + make_interval(secs => j.pause) END
+FROM judged AS j WHERE t.tenant_id = j.tenant_id AND t.id = j.id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.state

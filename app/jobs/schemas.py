@@ -38,7 +38,10 @@ class Job(BaseModel):
     progress: Progress
     counts: dict[str, Any] = Field(description="What was done, by kind of thing.")
     report: dict[str, Any] | None
-    error: dict[str, Any] | None = Field(description="`code`, `detail` and facts of a job that failed.")
+    error: dict[str, Any] | None = Field(
+        description="`code`, `detail` and facts of a job that failed. While it runs: of what is away that it waits for,"
+        " `since` when, and after how many `tries`; null again with its next progress."
+    )
     cancel_requested_at: datetime | None
     created_at: datetime
     started_at: datetime | None

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import asyncpg
+
 from app.bus.hints import Key
 from app.db.database import Answer, Reader, Writer
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.race import decided
-from app.db.shape import Shape, computed, instant
+from app.db.shape import Shape, computed, instant, instant_sql
 from app.db.sql import load
 from app.jobs.errors import JobEnded, JobNotFound
 
@@ -38,7 +40,7 @@ JOBS = Listing(
     default=("created_at", "desc"),
     filters={"kind": "t.kind = :kind", "state": "t.state = :state"},
 )
-_SQL = load(__file__, job=JOB.json("t"))
+_SQL = load(__file__, job=JOB.json("t"), since=instant_sql("j.since"))
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,7 @@ async def claim(writer: Reader, runner_id: str, lease_seconds: float) -> Claimed
 async def standing(reader: Reader, job: Claimed) -> Standing | None:
     """Where the job stands; None when its runner has lost it."""
     row = await reader.row(_SQL["current"], tenant_id=job.tenant_id, id=job.id, runner_id=job.runner_id)
-    if row is None:
-        return None
-    left = row["resume_from"]
-    return Standing(
-        json.loads(row["arguments"]), None if left is None else json.loads(left), row["cancel_requested_at"] is not None
-    )
+    return None if row is None else _standing(row)
 
 
 async def advance(writer: Reader, job: Claimed, step: Step, lease_seconds: float) -> bool:
@@ -159,10 +156,42 @@ async def release(writer: Reader, runner_id: str) -> None:
     await writer.rows(_SQL["release"], runner_id=runner_id)
 
 
-async def put_off(writer: Reader, job: Claimed, seconds: float) -> None:
-    """Let a job wait; the claim after that counts as another attempt."""
-    await writer.rows(
-        _SQL["put_off"], tenant_id=job.tenant_id, id=job.id, runner_id=job.runner_id, seconds=float(seconds)
+async def renew(writer: Reader, job: Claimed, lease_seconds: float) -> Standing | None:
+    """Hold a job for `lease_seconds` from now; where it stands, or None when its runner has lost it."""
+    row = await writer.row(
+        _SQL["renew"], tenant_id=job.tenant_id, id=job.id, runner_id=job.runner_id, lease_seconds=float(lease_seconds)
+    )
+    return None if row is None else _standing(row)
+
+
+async def put_off(
+    writer: Reader,
+    job: Claimed,
+    error: dict[str, Any],
+    pause_seconds: float,
+    pause_seconds_max: float,
+    patience_seconds: float,
+) -> str | None:
+    """Let a job wait, with the reason as its `error`: `pause_seconds` first, twice as long each time in a row, up to
+    `pause_seconds_max`. It is `failed` where that goes on for longer than `patience_seconds`. None where it was lost.
+    """
+    row = await writer.row(
+        _SQL["put_off"],
+        tenant_id=job.tenant_id,
+        id=job.id,
+        runner_id=job.runner_id,
+        error=_json(error),
+        pause_seconds=float(pause_seconds),
+        pause_seconds_max=float(pause_seconds_max),
+        patience_seconds=float(patience_seconds),
+    )
+    return None if row is None else str(row["state"])
+
+
+def _standing(row: asyncpg.Record) -> Standing:
+    left = row["resume_from"]
+    return Standing(
+        json.loads(row["arguments"]), None if left is None else json.loads(left), row["cancel_requested_at"] is not None
     )
 
 

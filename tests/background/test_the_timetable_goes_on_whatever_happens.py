@@ -104,16 +104,12 @@ async def test_a_bell_ends_a_pause_and_is_not_lost_while_the_job_works(service: 
     assert runs == 3
 
 
-async def test_a_run_that_never_ends_is_cut_off_by_its_bound(
-    service: Service, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runners, "RUN_SECONDS", 0.02)
-
+async def test_a_run_that_never_ends_is_cut_off_by_its_bound(service: Service, metrics: Metrics) -> None:
     async def hangs(_database: Database, _limit: int) -> int:
         await asyncio.Event().wait()
         return 1
 
-    running = Runner([Entry("hangs", hangs, 0.01)], service.ground.database, metrics)
+    running = Runner([Entry("hangs", hangs, 0.01, run_seconds=0.02)], service.ground.database, metrics)
     running.start()
 
     async def failed() -> bool:
