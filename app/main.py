@@ -41,6 +41,7 @@ from app.http.parts import Parts
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
+from app.memory.jobs import drop_deleted_spaces
 from app.settings import Settings
 from app.submissions.jobs import expiry
 from app.surface import KINDS, SUBJECTS, TAGS, WATCHED, endpoints
@@ -92,6 +93,7 @@ def timetable(
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
+        housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
         *delivering.entries(),
     ]

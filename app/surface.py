@@ -38,6 +38,7 @@ from app.maintenance.routes import routes as maintenance_routes
 from app.mcp.config_routes import routes as mcp_config_routes
 from app.mcp.routes import routes as mcp_server_routes
 from app.mcp.version_routes import routes as mcp_version_routes
+from app.memory.space_routes import routes as memory_space_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
@@ -87,6 +88,7 @@ SUBJECTS = (
             "deleted",
         ),
     ),
+    Subject("memory_space", "memory_spaces", (), ("created", "activated", "deleted"), key="name"),
     Subject("webhook", "webhooks", (), ("created", "updated", "enabled", "disabled", "secret_rotated", "deleted")),
 )  # fmt: skip
 # What readers wait for, by the kind of its key: the one statement that finds what moved, for all of them at once.
@@ -122,6 +124,7 @@ TAGS = {
     "evolution": "Runs of an evolution, their generations, and what is derived from them.",
     "mcp": "The registry of MCP servers, with versions, tools and configurations.",
     "attachments": "Immutable bytes under the path of a conversation.",
+    "memory": "What agents remember: spaces of embeddings, documents and records, and the search for them.",
     "submissions": "The queue: work that is claimed under a lease, and settled under the attempt that claimed it.",
     "attempt markers": "Marks that an attempt was begun, kept apart from its submission.",
     "format stamps": "Which format a client's data has.",
@@ -166,6 +169,7 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *mcp_version_routes,
         *mcp_config_routes,
         *attachment_routes,
+        *memory_space_routes,
         *submission_routes,
         *format_stamp_routes,
         *lease_routes,

@@ -16,6 +16,7 @@ from app.client.live import AsyncConversations, AsyncEvents, SyncConversations, 
 from app.client.maintenance import Maintenance
 from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
+from app.client.memory import MemorySpaces
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.sessions import Checkpoints, Sessions
 from app.client.stamps import FormatStamps
@@ -60,6 +61,7 @@ class Surface(Generic[M]):
         self.attempt_markers: AttemptMarkers[M] = AttemptMarkers(mode)
         self.conversations: Conversations[M] = Conversations(mode)
         self.attachments: Attachments[M] = Attachments(mode)
+        self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
         self.leases: Leases[M] = Leases(mode)

@@ -14,6 +14,7 @@ from app.db.connections import IDLE_SECONDS, Connections
 from app.db.fences import NO_FENCES, Fences
 from app.db.integrity import DRIVER_ERRORS, TRIES, NotNew, explain, is_lost, is_retryable, pause_seconds
 from app.db.sql import Statement
+from app.db.vectors import set_vector_codec
 from app.errors import AppError, Unavailable
 from app.settings import DatabaseSettings
 
@@ -74,7 +75,7 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
 
 
 async def set_codecs(connection: asyncpg.Connection) -> None:
-    """Let `json` and `jsonb` come and go as bytes."""
+    """Let `json`, `jsonb` and vectors come and go as bytes."""
     # On the wire `json` is its text, as `bytea` is its bytes; the driver's own codec calls no Python for each value.
     await connection.set_builtin_type_codec("json", schema="pg_catalog", codec_name="bytea", format="binary")
     # The binary form of `jsonb` is its text after a version.
@@ -85,6 +86,7 @@ async def set_codecs(connection: asyncpg.Connection) -> None:
         encoder=lambda value: b"\x01" + value,
         decoder=lambda value: value[1:],
     )
+    await set_vector_codec(connection)
 
 
 class Database:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 # `hnsw` holds vectors of so many dimensions at full precision; beyond, at half of it, up to 4,000.
 FULL_PRECISION_DIMENSIONS_MAX = 2000
 M, EF_CONSTRUCTION = 16, 200
-# Attaching a partition locks the table of spaces against writes, for the foreign key. Two that had each written their
-# space before would wait for one another, so whoever makes a space takes that lock first.
-MAKING = "LOCK TABLE memory_spaces IN SHARE ROW EXCLUSIVE MODE"
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,7 @@ def table_of(number: int) -> str:
 def creation(number: int, dimensions: int) -> list[str]:
     """The statements that make a space's partition and attach it, in the transaction that makes the space.
 
-    `MAKING` comes first, before the row of the space. Nobody waits for more than the end of that transaction: the table
-    is new and empty, and others' partitions are not touched.
+    Nobody waits for it but who makes another space: the table is new and empty, and others' partitions are not touched.
     """
     number, dimensions, table = int(number), int(dimensions), table_of(number)
     return [

@@ -36,7 +36,6 @@ memory_spaces = Table(
     Column("active", Boolean, nullable=False, server_default=text("false")),
     # From the first `reembed` on, whatever is remembered is embedded for this space too.
     Column("filling", Boolean, nullable=False, server_default=text("false")),
-    moment("dropped_at"),
     Column("digest", LargeBinary, nullable=False),
     revision(),
     moment("created_at", default=True),
@@ -46,7 +45,6 @@ memory_spaces = Table(
     ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
     CheckConstraint("dimensions BETWEEN 1 AND 4000", name="dimensions"),
     CheckConstraint("metric IN ('cosine', 'l2', 'inner_product')", name="metric"),
-    CheckConstraint("NOT (active AND dropped_at IS NOT NULL)", name="active_until_dropped"),
     Index("uq_memory_spaces_active", "tenant_id", unique=True, postgresql_where=text("active")),
 )
 
@@ -76,8 +74,9 @@ memory_items = Table(
 
 # One partition for each space, `memory_vectors_<number>`, made with the space and indexed for it: its HNSW index holds
 # one tenant's vectors of one size. What a search filters on is beside the vector, so that a scan of the index can leave
-# out what does not match. Nothing refers to `memory_items`: such a reference would be looked up in every partition of
-# every tenant whenever an item is deleted. Whoever writes a vector holds its item's row, so none is left behind.
+# out what does not match. There is no reference to `memory_items` or `memory_spaces`: it would be looked up in every
+# partition of every tenant whenever an item or a space is deleted. Whoever writes a vector holds its item's row and, by
+# `cairn_hold_spaces`, the tenant's spaces, so none is left behind.
 memory_vectors = Table(
     "memory_vectors",
     METADATA,
@@ -92,6 +91,5 @@ memory_vectors = Table(
     reference("session_id"),
     reference("invocation_id"),
     moment("expires_at"),
-    ForeignKeyConstraint(["tenant_id", "space_number"], ["memory_spaces.tenant_id", "memory_spaces.number"]),
     postgresql_partition_by="LIST (space_number)",
 )

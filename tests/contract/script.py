@@ -241,6 +241,11 @@ SCRIPT = [
     Line("GET /v1/attachments", "gone", query="?path=p&id=a&conversation_id=c"),
     Line("GET /v1/attachments/references", "list", query="?path=p&count=exact"),
     Line("DELETE /v1/attachments", "list", query="?path=unused"),
+    Line("PUT /v1/memory/spaces/{name}", "own", {"model": "m", "dimensions": 3}, ids={"name": "made"}),
+    Line("GET /v1/memory/spaces", "list", query="?count=exact"),
+    Line("GET /v1/memory/spaces/{name}", "gone", ids={"name": "space"}),
+    Line("POST /v1/memory/spaces/{name}/activate", "gone", {}, ids={"name": "space"}),
+    Line("DELETE /v1/memory/spaces/{name}", "gone", ids={"name": "unused"}),
     Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
     Line("GET /v1/submissions", "list", query="?include=input&count=exact"),
     Line("GET /v1/submissions/unsettled", "list"),
@@ -389,6 +394,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     await made("POST", "/v1/invocations/i/evaluations", {"id": "e", "feedback": SECRET})
     for name in ("lease", "unused"):
         await made("POST", f"/v1/leases/{name}/acquire", {"holder": SECRET, "lease_seconds": 3600})
+    for name in ("space", "unused"):
+        await made("PUT", f"/v1/memory/spaces/{name}", {"model": SECRET, "dimensions": 3})
     for name in ("stamp", "unused"):
         await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
     await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})

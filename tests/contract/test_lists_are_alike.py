@@ -38,6 +38,7 @@ LISTS = {
     "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
     "mcp configs": "/v1/mcp/configs",
     "attachments": "/v1/attachments/references",
+    "memory spaces": "/v1/memory/spaces",
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
     "leases": "/v1/leases",
@@ -82,6 +83,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
+        await client.put(f"/v1/memory/spaces/{name}", json={"model": "m", "dimensions": 3})
         await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})
         await given_up(client, f"given up {name}")
         await make.created("/v1/webhooks", id=name, url="http://127.0.0.1:9/")

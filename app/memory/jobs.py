@@ -1,0 +1,36 @@
+"""What happens to memory beside the requests: the partitions of deleted spaces are dropped."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from app.db.database import Database
+from app.db.sql import Statement
+from app.errors import Unavailable
+from app.memory.partitions import table_of
+
+# The parent is locked too, and whoever meets a partition for the first time looks at it: nobody waits for us longer.
+_WAIT = Statement("SELECT set_config('lock_timeout', '200ms', true) AS set")
+# Row and partition are made in one transaction, so this sees both or neither.
+_LEFT = Statement("""
+SELECT CAST(substr(c.relname, length('memory_vectors_') + 1) AS bigint) AS number
+FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = CAST('memory_vectors' AS regclass) AND NOT EXISTS (
+  SELECT FROM memory_spaces AS s WHERE s.number = CAST(substr(c.relname, length('memory_vectors_') + 1) AS bigint))
+ORDER BY 1 LIMIT CAST(:limit AS bigint)""")
+
+
+async def drop_deleted_spaces(database: Database, limit: int) -> int:
+    """Drop partitions whose space is gone; how many. One that is still in use is passed over until the next time."""
+    dropped = 0
+    for row in await database.rows(_LEFT, limit=limit):
+        try:
+            async with database.writing() as transaction:
+                await transaction.row(_WAIT)
+                await transaction.rows(Statement(f"DROP TABLE {table_of(row['number'])}"))
+        except Unavailable as refusal:
+            if not isinstance(refusal.__cause__, asyncpg.LockNotAvailableError):
+                raise
+        else:
+            dropped += 1
+    return dropped

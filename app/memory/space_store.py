@@ -1,0 +1,222 @@
+"""Spaces of embeddings in SQL. A space is a row and a partition, made and removed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.db.database import Answer, Reader, Writer
+from app.db.digest import digest_of
+from app.db.page import Listing, Sort
+from app.db.shape import Shape, instant
+from app.db.sql import Statement, load
+from app.errors import changed, invalid
+from app.memory.errors import (
+    MemorySpaceActive,
+    MemorySpaceConflict,
+    MemorySpaceIncomplete,
+    MemorySpaceMissing,
+    MemorySpaceNotFound,
+    MemorySpacesFull,
+)
+from app.memory.partitions import creation, table_of
+
+KEPT = ("model", "dimensions", "metric", "language")
+# Each change of a space makes every process read the tenant's spaces again, so there are not many.
+SPACES_MAX = 100
+
+SPACE = Shape(
+    "name",
+    "model",
+    "dimensions",
+    "metric",
+    "language",
+    "active",
+    "filling",
+    instant("created_at"),
+    instant("updated_at"),
+    instant("activated_at"),
+)
+
+SPACES = Listing(
+    "memory spaces",
+    "memory_spaces AS t",
+    SPACE,
+    sorts={"name": Sort("{t}.name", "text"), "created_at": Sort("{t}.created_at", "timestamptz")},
+    default=("name", "asc"),
+    ids=("t.name",),
+)
+
+_SQL = load(__file__, "space_queries.sql", space=SPACE.json("s"))
+
+
+@dataclass(frozen=True)
+class Space:
+    """A space as it was when it was read. `number` names its partition; `revision` moves with `active`, `filling`."""
+
+    name: str
+    number: int
+    model: str
+    dimensions: int
+    metric: str
+    language: str
+    active: bool
+    filling: bool
+    revision: int
+
+    @property
+    def written(self) -> bool:
+        """Whether whatever is remembered gets a row in it."""
+        return self.active or self.filling
+
+
+async def spaces_of(reader: Reader, tenant_id: str) -> tuple[Space, ...]:
+    """The spaces of a tenant, by number."""
+    return tuple(Space(**row) for row in await reader.rows(_SQL["all"], tenant_id=tenant_id))
+
+
+async def space_named(reader: Reader, tenant_id: str, name: str | None) -> Space:
+    """The space with this name, or the active one. Raises `MemorySpaceNotFound`, `MemorySpaceMissing`."""
+    row = await reader.row(_SQL["one"], tenant_id=tenant_id, name=name)
+    if row is not None:
+        return Space(**row)
+    if name is None:
+        raise missing()
+    raise MemorySpaceNotFound("There is no such space.", name=name)
+
+
+def missing() -> MemorySpaceMissing:
+    """The refusal of whatever needs a space where there is none."""
+    return MemorySpaceMissing(
+        "Make a space first: PUT /v1/memory/spaces/{name} with the model and dimensions of the embeddings."
+    )
+
+
+async def change(writer: Writer, tenant_id: str) -> None:
+    """Keep everybody from writing to memory of the tenant, and from changing its spaces, until the commit.
+
+    Whoever changes a row of `memory_spaces` does so first; what was written before is seen afterwards.
+    """
+    await writer.row(_SQL["change"], tenant_id=tenant_id)
+
+
+async def put(
+    writer: Writer,
+    tenant_id: str,
+    name: str,
+    fields: dict[str, Any],
+    if_match: list[int] | None,
+    *,
+    may_create: bool,
+) -> Answer:
+    """Make a space, within a transaction: 201, or 200 where it is there with the same fields.
+
+    Raises `MemorySpaceConflict` with what it has; `InvalidInput` for a language that the server does not know.
+    """
+    digest = digest_of(fields)
+    stored = await writer.row(_SQL["get"], tenant_id=tenant_id, name=name)
+    if stored is None:
+        if not may_create:
+            raise changed("space", None)
+        await change(writer, tenant_id)
+        stored = await writer.row(_SQL["get"], tenant_id=tenant_id, name=name)
+    if stored is None:
+        return await _create(writer, tenant_id, name, fields, digest)
+    if if_match is not None and stored["revision"] not in if_match:
+        raise changed("space", stored["revision"])
+    if stored["digest"] != digest:
+        space = await space_named(writer, tenant_id, name)
+        raise MemorySpaceConflict(
+            "The space is there with other fields, which it keeps; make another one and activate it.",
+            name=name,
+            **{field: getattr(space, field) for field in KEPT},
+        )
+    return Answer(200, stored["body"], stored["revision"])
+
+
+async def _create(writer: Writer, tenant_id: str, name: str, fields: dict[str, Any], digest: bytes) -> Answer:
+    languages = [row["cfgname"] for row in await writer.rows(_SQL["languages"])]
+    if fields["language"] not in languages:
+        raise invalid("/language", f"must be one of {', '.join(languages)}")
+    if len(await spaces_of(writer, tenant_id)) >= SPACES_MAX:
+        raise MemorySpacesFull(f"A tenant has at most {SPACES_MAX} spaces; delete one first.", limit=SPACES_MAX)
+    made = await writer.row(_SQL["create"], tenant_id=tenant_id, name=name, digest=digest, **fields)
+    assert made is not None  # an INSERT without a condition
+    for sql in creation(made["number"], fields["dimensions"]):
+        await writer.rows(Statement(sql))
+    return Answer(201, made["body"], made["revision"])
+
+
+async def get(reader: Reader, tenant_id: str, name: str) -> Answer:
+    """The space. Raises `MemorySpaceNotFound`."""
+    row = await _stored(reader, tenant_id, name)
+    return Answer(200, row["body"], row["revision"])
+
+
+async def activate(
+    writer: Writer, tenant_id: str, name: str, if_match: list[int] | None, *, allow_incomplete: bool = False
+) -> Answer:
+    """Let searches use the space, and no longer the one before, within a transaction.
+
+    Raises `MemorySpaceNotFound`, `PreconditionFailed`; `MemorySpaceIncomplete` where items have no embedding in it.
+    """
+    stored = await _stored(writer, tenant_id, name)
+    if not stored["active"] and not allow_incomplete:
+        # Before the lock, since it may take a while: what is written meanwhile is embedded for it, if it is filling.
+        await _refuse_incomplete(writer, tenant_id, await space_named(writer, tenant_id, name))
+    await change(writer, tenant_id)
+    stored = await _stored(writer, tenant_id, name)
+    if if_match is not None and stored["revision"] not in if_match:
+        raise changed("space", stored["revision"])
+    if stored["active"]:
+        return Answer(200, stored["body"], stored["revision"])
+    await writer.row(_SQL["rest"], tenant_id=tenant_id)
+    answer = await writer.answer(_SQL["activate"], tenant_id=tenant_id, name=name)
+    assert answer is not None  # held since it was looked at
+    return answer
+
+
+async def _refuse_incomplete(reader: Reader, tenant_id: str, space: Space) -> None:
+    counted = await reader.row(
+        Statement(
+            "SELECT count(*) AS items, count(v.embedding) AS embedded FROM memory_items AS m"
+            f" LEFT JOIN {table_of(space.number)} AS v"
+            " ON v.tenant_id = m.tenant_id AND v.space_number = :number AND v.kind = m.kind AND v.id = m.id"
+            " WHERE m.tenant_id = :tenant_id AND (m.expires_at IS NULL OR m.expires_at > clock_timestamp())"
+        ),
+        tenant_id=tenant_id,
+        number=space.number,
+    )
+    assert counted is not None  # an aggregate has a row
+    lacking = counted["items"] - counted["embedded"]
+    if lacking:
+        raise MemorySpaceIncomplete(
+            f"{lacking} of {counted['items']} items have no embedding in the space; reembed it first.",
+            items=counted["items"],
+            embedded=counted["embedded"],
+            missing=lacking,
+        )
+
+
+async def delete(writer: Writer, tenant_id: str, name: str, if_match: list[int] | None) -> Answer:
+    """Remove a space, within a transaction; what is remembered stays. A job removes its partition after it.
+
+    Raises `MemorySpaceNotFound`, `PreconditionFailed`, `MemorySpaceActive`.
+    """
+    await _stored(writer, tenant_id, name)
+    await change(writer, tenant_id)
+    stored = await _stored(writer, tenant_id, name)
+    if if_match is not None and stored["revision"] not in if_match:
+        raise changed("space", stored["revision"])
+    if stored["active"]:
+        raise MemorySpaceActive("The space is active; activate another one first.", name=name)
+    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, name=name)
+    assert answer is not None  # held since it was looked at
+    return answer
+
+
+async def _stored(reader: Reader, tenant_id: str, name: str) -> Any:
+    row = await reader.row(_SQL["get"], tenant_id=tenant_id, name=name)
+    if row is None:
+        raise MemorySpaceNotFound("There is no such space.", name=name)
+    return row
