@@ -18,6 +18,8 @@ from app.background.runner import RUN_SECONDS, Entry, Runner
 from app.background.singletons import ServiceLease
 from app.background.telling import telling
 from app.background.work import JobRunner
+from app.blobs.blobs import Blobs
+from app.blobs.folder import Folder
 from app.bus.hints import EmbeddedHints, Heard, Hints, each
 from app.bus.part import Nats
 from app.bus.tolerant import TolerantHints
@@ -221,13 +223,23 @@ def embedder_of(settings: Settings, cache: Cache, metrics: Metrics) -> Embedder 
     return RemoteEmbedder(settings.embedder, endpoint, cache, metrics.embedding_faulty)
 
 
-def parts_of(settings: Settings, hints: Hints, streams: Streams, cache: Cache) -> Parts:
+def blobs_of(settings: Settings) -> Blobs:
+    """Where large bytes lie: in a bucket where one is named, else in a folder."""
+    if settings.blobs.bucket is None:
+        return Folder(settings.blobs.folder, settings.blobs.wait_seconds)
+    # Imported only where it is used, as are the clients of NATS and Redis.
+    from app.blobs.bucket import Bucket  # noqa: PLC0415
+
+    return Bucket(settings.blobs)
+
+
+def parts_of(settings: Settings, hints: Hints, streams: Streams, cache: Cache, blobs: Blobs) -> Parts:
     """The servers that the service stands on, seen over the connections in use; one that is not named is embedded."""
     redis = cache if isinstance(cache, TolerantCache) else None
     nats = None
     if isinstance(hints, TolerantHints) and isinstance(streams, TolerantStreams):
         nats = Nats(hints, streams)
-    return Parts(Probe(settings.database), {"redis": redis, "nats": nats}, streams)
+    return Parts(Probe(settings.database), {"redis": redis, "nats": nats, "blobs": blobs}, streams)
 
 
 def watcher_of(settings: Settings, database: Database) -> Watcher:
@@ -278,7 +290,8 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         hints, streams, delivering = await stack.enter_async_context(
             on_the_bus(settings, metrics, database, watcher.heard, keys.heard, kept.heard)
         )
-        parts = parts_of(settings, hints, streams, cache)
+        blobs = blobs_of(settings)
+        parts = parts_of(settings, hints, streams, cache, blobs)
         stack.push_async_callback(parts.close)
         drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
         stack.callback(drawing.close)
@@ -286,7 +299,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         live = live_of(settings, watcher, metrics)
         service.ground = Ground(
             database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
-            embedder,
+            blobs, embedder,
         )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)

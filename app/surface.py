@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 
+from app.artifacts.reference_routes import routes as artifact_reference_routes
+from app.artifacts.routes import routes as artifact_routes
 from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
 from app.bus.watcher import Watched
@@ -125,6 +127,7 @@ TAGS = {
     "mcp": "The registry of MCP servers, with versions, tools and configurations.",
     "attachments": "Immutable bytes under the path of a conversation.",
     "memory": "What agents remember: spaces of embeddings, documents and records, and the search for them.",
+    "artifacts": "Immutable bytes named by their SHA-256, and the names by which invocations refer to them.",
     "submissions": "The queue: work that is claimed under a lease, and settled under the attempt that claimed it.",
     "attempt markers": "Marks that an attempt was begun, kept apart from its submission.",
     "format stamps": "Which format a client's data has.",
@@ -170,6 +173,8 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *mcp_config_routes,
         *attachment_routes,
         *memory_space_routes,
+        *artifact_routes,
+        *artifact_reference_routes,
         *submission_routes,
         *format_stamp_routes,
         *lease_routes,

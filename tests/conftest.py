@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import shutil
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -23,6 +27,9 @@ from app.settings import DatabaseSettings, Settings
 
 ADMIN_KEY = "operator-key-of-the-tests"
 TEMPLATE = "cairn_template"
+# Where the objects of the tests lie: those of each database in a folder of its own.
+OBJECTS = Path(tempfile.mkdtemp(prefix="cairn-objects-"))
+atexit.register(shutil.rmtree, OBJECTS, ignore_errors=True)
 WEBHOOK_KEY = "Y2Fpcm4tdGVzdHMtYS1rZXktb2YtMzItYnl0ZXMtLi4="
 
 
@@ -85,6 +92,7 @@ def settings_for(url: str, **groups: dict[str, Any]) -> Settings:
     groups["webhooks"] = {"encryption_keys": WEBHOOK_KEY, "allow_private": "127.0.0.1", **groups.get("webhooks", {})}
     # A test drains the jobs that it is about; nothing happens beside it.
     groups.setdefault("background", {}).setdefault("enabled", False)
+    groups.setdefault("blobs", {}).setdefault("folder", OBJECTS / url.rsplit("/", 1)[1])
     database = {"url": url, "pool_min": 0, "pool_max": 12, **groups.pop("database", {})}
     return Settings(_env_file=None, database=database, **groups)  # type: ignore[call-arg]
 

@@ -1,1 +1,1 @@
-"""Artifacts: bytes named by their digest, in the object store, and what refers to them."""
+"""Artifacts: immutable bytes named by their SHA-256, what refers to them, and their collection."""

@@ -33,6 +33,13 @@ SELECT parent_invocation_id AS parent_id, id FROM invocations
 WHERE tenant_id = :tenant_id AND parent_invocation_id = ANY (CAST(:ids AS text[]))
 ORDER BY id LIMIT 100000
 
+-- name: delete_artifact_references
+WITH gone AS (DELETE FROM artifact_references AS t USING (
+  SELECT ctid AS place FROM artifact_references
+  WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
+
 -- name: delete_checkpoints
 WITH gone AS (DELETE FROM checkpoints AS t USING (
   SELECT ctid AS place FROM checkpoints
@@ -70,7 +77,9 @@ SELECT count(*) AS removed FROM gone
 
 -- name: are_below_invocations
 -- A row that is changed while it is deleted moves to another place, and the statements above miss it there.
-SELECT EXISTS (SELECT FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+SELECT EXISTS (
+      SELECT FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM messages WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM actions WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))

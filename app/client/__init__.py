@@ -2,6 +2,7 @@
 
 from app.client.clients import AsyncBatch, AsyncCairn, Batch, Cairn
 from app.client.errors import (
+    ArtifactIntegrityError,
     AttachmentIntegrityError,
     CairnError,
     ConflictError,
@@ -30,6 +31,7 @@ from app.client.retry import Retry
 from app.client.signatures import InvalidSignatureError, verify
 
 __all__ = [
+    "ArtifactIntegrityError",
     "AsyncBatch",
     "AsyncCairn",
     "AttachmentIntegrityError",

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
-import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Required, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote
-
-import httpx
 
 from app.client.bodies import Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
@@ -20,12 +16,10 @@ from app.client.download import Wanted
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import decode_exactly, members
 from app.client.reply import Reply
-from app.client.retry import Outcome
-from app.client.transport import AsyncTransport, SyncTransport, conclude
+from app.client.streamed import RAW, Source, download, download_async, upload, upload_async
+from app.client.transport import AsyncTransport, SyncTransport
 
 M = TypeVar("M")
-CHUNK_BYTES = 256 * 1024
-RAW = "application/octet-stream"
 
 
 class AttachmentFields(TypedDict, total=False):
@@ -105,18 +99,7 @@ class SyncAttachments(Attachments[SyncTransport]):
     def upload(self, stream: str, attachment_id: str, file: BinaryIO, **fields: Unpack[AttachmentFields]) -> Attachment:
         """Store what is in a file from where it stands: it is read once to be measured, and once to be sent."""
         source = Source.of(file)
-        call = _put(stream, attachment_id, source.size, source.digest, fields)
-        for attempt in itertools.count(1):
-            try:
-                with self._mode.opened(call, _raw(source.size), source.chunks()) as response:
-                    outcome: Outcome = Reply(response.status_code, response.headers, response.read())
-            except httpx.TransportError as error:
-                outcome = error
-            pause = self._mode.manner.retry.pause_seconds(attempt, outcome)
-            if pause is None:
-                return conclude(call, outcome)
-            time.sleep(pause)
-        raise AssertionError("a retry is bounded")
+        return upload(self._mode, _put(stream, attachment_id, source.size, source.digest, fields), source)
 
     def download(
         self, stream: str, attachment_id: str, conversation_id: str, *, start: int = 0, end: int | None = None
@@ -126,27 +109,7 @@ class SyncAttachments(Attachments[SyncTransport]):
         Raises `AttachmentIntegrityError` where what is left is no longer of the bytes that the first pieces were of.
         """
         call = Call("GET", path("attachments"), nothing, _asked(stream, attachment_id, conversation_id))
-        wanted = Wanted(start, end)
-        failures = 0
-        while not wanted.is_complete:
-            try:
-                with self._mode.opened(call, wanted.headers()) as response:
-                    if response.is_success:
-                        wanted.check(response)
-                        for piece in response.iter_raw():
-                            failures = 0
-                            wanted.start += len(piece)
-                            yield piece
-                        return
-                    outcome: Outcome = Reply(response.status_code, response.headers, response.read())
-            except httpx.TransportError as error:
-                outcome = error
-            failures += 1
-            pause = self._mode.manner.retry.pause_seconds(failures, outcome)
-            if pause is None:
-                conclude(call, outcome)
-                return
-            time.sleep(pause)
+        return download(self._mode, call, Wanted(start, end))
 
 
 class AsyncAttachments(Attachments[AsyncTransport]):
@@ -175,19 +138,9 @@ class AsyncAttachments(Attachments[AsyncTransport]):
             source = await asyncio.to_thread(Source.of, file)
             size, digest, content = source.size, source.digest, source.chunks_as_they_come
         call = _put(stream, attachment_id, size, digest, fields)
-        for attempt in itertools.count(1):
-            try:
-                async with self._mode.opened(call, _raw(size), content()) as response:
-                    outcome: Outcome = Reply(response.status_code, response.headers, await response.aread())
-            except httpx.TransportError as error:
-                outcome = error
-            pause = retry.pause_seconds(attempt, outcome)
-            if pause is None:
-                return conclude(call, outcome)
-            await asyncio.sleep(pause)
-        raise AssertionError("a retry is bounded")
+        return await upload_async(self._mode, call, content, size, retry)
 
-    async def download(
+    def download(
         self, stream: str, attachment_id: str, conversation_id: str, *, start: int = 0, end: int | None = None
     ) -> AsyncIterator[bytes]:
         """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came.
@@ -195,58 +148,7 @@ class AsyncAttachments(Attachments[AsyncTransport]):
         Raises `AttachmentIntegrityError` where what is left is no longer of the bytes that the first pieces were of.
         """
         call = Call("GET", path("attachments"), nothing, _asked(stream, attachment_id, conversation_id))
-        wanted = Wanted(start, end)
-        failures = 0
-        while not wanted.is_complete:
-            try:
-                async with self._mode.opened(call, wanted.headers()) as response:
-                    if response.is_success:
-                        wanted.check(response)
-                        async for piece in response.aiter_raw():
-                            failures = 0
-                            wanted.start += len(piece)
-                            yield piece
-                        return
-                    outcome: Outcome = Reply(response.status_code, response.headers, await response.aread())
-            except httpx.TransportError as error:
-                outcome = error
-            failures += 1
-            pause = self._mode.manner.retry.pause_seconds(failures, outcome)
-            if pause is None:
-                conclude(call, outcome)
-                return
-            await asyncio.sleep(pause)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that can be read again, from where it stood."""
-
-    file: BinaryIO
-    began: int
-    size: int
-    digest: str
-
-    @classmethod
-    def of(cls, file: BinaryIO) -> Source:
-        """Measure a file from where it stands."""
-        began, size, digest = file.tell(), 0, hashlib.sha256()
-        while chunk := file.read(CHUNK_BYTES):
-            size += len(chunk)
-            digest.update(chunk)
-        return cls(file, began, size, digest.hexdigest())
-
-    def chunks(self) -> Iterator[bytes]:
-        """The bytes that were measured."""
-        self.file.seek(self.began)
-        while chunk := self.file.read(CHUNK_BYTES):
-            yield chunk
-
-    async def chunks_as_they_come(self) -> AsyncIterator[bytes]:
-        """The same, read beside the event loop."""
-        await asyncio.to_thread(self.file.seek, self.began)
-        while chunk := await asyncio.to_thread(self.file.read, CHUNK_BYTES):
-            yield chunk
+        return download_async(self._mode, call, Wanted(start, end))
 
 
 def _put(
@@ -259,10 +161,6 @@ def _put(
 
 def _asked(stream: str, attachment_id: str, conversation_id: str) -> tuple[tuple[str, str], ...]:
     return query({"path": stream, "id": attachment_id, "conversation_id": conversation_id})
-
-
-def _raw(size: int) -> dict[str, str]:
-    return {"Content-Type": RAW, "Content-Length": str(size)}
 
 
 def _same(chunks: AsyncIterable[bytes]) -> Callable[[], AsyncIterable[bytes]]:

@@ -113,6 +113,10 @@ class AttachmentIntegrityError(PersistenceError):
     """The bytes of an attachment are not those that its size and digest promise."""
 
 
+class ArtifactIntegrityError(PersistenceError):
+    """The bytes of an artifact are not those that its hash promises."""
+
+
 class CursorExpiredError(PersistenceError):
     """Events after this cursor are no longer all kept (410); `facts` names the earliest cursor that works."""
 
@@ -135,6 +139,7 @@ _BY_CODE: dict[str, type[PersistenceError]] = {
     "stale_producer": StaleProducerError,
     "stream_replaced": StreamReplacedError,
     "attachment_integrity": AttachmentIntegrityError,
+    "artifact_integrity": ArtifactIntegrityError,
 }
 _BY_STATUS: dict[int, type[PersistenceError]] = {
     400: InvalidInputError,

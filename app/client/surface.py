@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from app.client.artifacts import Artifacts, AsyncArtifacts, SyncArtifacts
 from app.client.attachments import AsyncAttachments, Attachments, SyncAttachments
 from app.client.conversations import Conversations
 from app.client.costs import CostReports
@@ -62,6 +63,7 @@ class Surface(Generic[M]):
         self.conversations: Conversations[M] = Conversations(mode)
         self.attachments: Attachments[M] = Attachments(mode)
         self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
+        self.artifacts: Artifacts[M] = Artifacts(mode)
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
         self.leases: Leases[M] = Leases(mode)
@@ -75,12 +77,14 @@ class SyncSurface(Surface[SyncTransport]):
     events: SyncEvents
     conversations: SyncConversations
     attachments: SyncAttachments
+    artifacts: SyncArtifacts
 
     def __init__(self, mode: SyncTransport) -> None:
         super().__init__(mode)
         self.events = SyncEvents(mode)
         self.conversations = SyncConversations(mode)
         self.attachments = SyncAttachments(mode)
+        self.artifacts = SyncArtifacts(mode)
 
 
 class AsyncSurface(Surface[AsyncTransport]):
@@ -89,9 +93,11 @@ class AsyncSurface(Surface[AsyncTransport]):
     events: AsyncEvents
     conversations: AsyncConversations
     attachments: AsyncAttachments
+    artifacts: AsyncArtifacts
 
     def __init__(self, mode: AsyncTransport) -> None:
         super().__init__(mode)
         self.events = AsyncEvents(mode)
         self.conversations = AsyncConversations(mode)
         self.attachments = AsyncAttachments(mode)
+        self.artifacts = AsyncArtifacts(mode)

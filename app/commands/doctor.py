@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.blobs.blobs import Blobs
 from app.bus.standing import Standing
 from app.bus.work import Streams
 from app.commands.beside import Folder, operator_settings
@@ -59,14 +60,16 @@ async def _examine(settings: Settings) -> list[Finding]:
     found = [_settings(settings)]
     found += [finding async for finding in _postgres(settings.database, settings.webhooks)]
     from app.http.metrics import Metrics  # noqa: PLC0415 - as the next
-    from app.main import cache_of, hints_of, parts_of, streams_of  # noqa: PLC0415 - the whole application, which others do not need
+    from app.main import blobs_of, cache_of, hints_of, parts_of, streams_of  # noqa: PLC0415 - the whole application, which others do not need
 
     metrics = Metrics()
     streams = streams_of(settings, metrics)
-    others = parts_of(settings, hints_of(settings, metrics), streams, cache_of(settings, metrics)).others
+    cache, blobs = cache_of(settings, metrics), blobs_of(settings)
+    others = parts_of(settings, hints_of(settings, metrics), streams, cache, blobs).others
     found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
     if others["nats"] is not None and found[-1].verdict == "ok":
         found += await _streams(streams)
+    found.append(await _objects(blobs))
     return [*found, _webhooks(settings.webhooks), _disk(settings.var_folder), _port(settings)]
 
 
@@ -233,6 +236,13 @@ async def _part(name: str, part: Part | None) -> Finding:
         return Finding(name, "wrong", refusal.detail + advice)
     finally:
         await part.close()
+
+
+async def _objects(blobs: Blobs) -> Finding:
+    try:
+        return Finding("objects", "ok", f"The {await blobs.check(LOOK_SECONDS)} for artifacts can be used.")
+    except Unavailable as refusal:
+        return Finding("objects", "wrong", refusal.detail)
 
 
 async def _streams(streams: Streams) -> list[Finding]:

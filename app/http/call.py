@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 
+from app.blobs.blobs import Blobs
 from app.bus.hints import Hints, Key
 from app.cache.cache import Cache
 from app.db.database import Database, KeyClaim, Reader, Writer
@@ -52,6 +53,7 @@ class Ground:
     live: Live
     cache: Cache
     versions: Remembered
+    blobs: Blobs
     # None where no service for it is configured.
     embedder: Embedder | None = None
 

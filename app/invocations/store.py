@@ -176,7 +176,7 @@ def _patch(names: frozenset[str]) -> Statement:
 
 
 async def delete(writer: Writer, tenant_id: str, invocation_id: str, if_match: list[int] | None) -> Answer:
-    """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations; in a transaction.
+    """Delete an ended invocation with its nodes, messages, names of artifacts and all else below it; in a transaction.
 
     Raises `InvocationNotFound`, `PreconditionFailed`, `InvocationInUse` (it runs, or others descend from it).
     """

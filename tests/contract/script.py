@@ -16,6 +16,8 @@ import httpx
 # In every text and payload of the owner: it must never be in an answer to anybody else.
 SECRET = "9c41-owner-only"
 COST = "0.7123456789"
+# Of the bytes of that text, which are an artifact.
+HASH = hashlib.sha256(SECRET.encode()).hexdigest()
 CHECKPOINT = {"offset": "-1", "incarnation": "i", "format_version": 1}
 # What the owner's producer stores next; its incarnation is known once the conversation is there.
 APPEND = {
@@ -246,6 +248,13 @@ SCRIPT = [
     Line("GET /v1/memory/spaces/{name}", "gone", ids={"name": "space"}),
     Line("POST /v1/memory/spaces/{name}/activate", "gone", {}, ids={"name": "space"}),
     Line("DELETE /v1/memory/spaces/{name}", "gone", ids={"name": "unused"}),
+    Line("POST /v1/artifacts", "own", content=b"made"),
+    Line("GET /v1/artifacts", "list", query="?count=exact"),
+    Line("GET /v1/artifacts/{hash}", "gone", ids={"hash": HASH}),
+    Line("PUT /v1/invocations/{invocation_id}/artifacts/{name}", "gone", {"hash": HASH}, ids={"name": "a"}),
+    Line("GET /v1/invocations/{invocation_id}/artifacts/{name}", "gone", ids={"name": "a"}),
+    Line("GET /v1/invocations/{invocation_id}/artifacts", "gone"),
+    Line("DELETE /v1/invocations/{invocation_id}/artifacts/{name}", "gone", ids={"name": "unused"}),
     Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
     Line("GET /v1/submissions", "list", query="?include=input&count=exact"),
     Line("GET /v1/submissions/unsettled", "list"),
@@ -403,6 +412,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         query = attached(path, "a", SECRET.encode()).replace("filename=a", f"filename={SECRET}")
         answer = await client.put(f"/v1/attachments{query}", content=SECRET.encode())
         assert answer.status_code == 201, answer.text
+    assert (await client.post("/v1/artifacts", content=SECRET.encode())).status_code == 201
+    for name in ("a", "unused"):
+        await made("PUT", f"/v1/invocations/i/artifacts/{name}", {"hash": HASH, "metadata": {"of": SECRET}})
     for run_id in ("run", "ending"):
         await made("POST", "/v1/evolution-runs", {"id": run_id, "goal_text": SECRET, "config": {"of": SECRET}})
     await made("PUT", "/v1/evolution-runs/run/checkpoint", {"of": SECRET})

@@ -39,6 +39,8 @@ LISTS = {
     "mcp configs": "/v1/mcp/configs",
     "attachments": "/v1/attachments/references",
     "memory spaces": "/v1/memory/spaces",
+    "artifacts": "/v1/artifacts",
+    "artifacts of an invocation": "/v1/invocations/inv/artifacts",
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
     "leases": "/v1/leases",
@@ -82,6 +84,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
         assert (await put(client, b"x", id=name)).status_code == 201
+        artifact = (await client.post("/v1/artifacts", content=name.encode())).json()
+        await client.put(f"/v1/invocations/inv/artifacts/{name}", json={"hash": artifact["hash"]})
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
         await client.put(f"/v1/memory/spaces/{name}", json={"model": "m", "dimensions": 3})
         await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})

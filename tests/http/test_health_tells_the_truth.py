@@ -35,7 +35,7 @@ async def test_every_part_is_shown_with_its_mode(servers: Servers, clone: Callab
         assert (answer.status_code, answer.json()["status"]) == (200, "ready")
         parts = answer.json()["components"]
         assert {name: (part["status"], part["mode"]) for name, part in parts.items()} == dict.fromkeys(
-            ("postgres", "schema", "redis", "nats"), ("up", "connected")
+            ("postgres", "schema", "redis", "nats", "blobs"), ("up", "connected")
         )
         assert parts["schema"]["version"] == revisions()[-1]
 
