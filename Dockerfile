@@ -21,8 +21,10 @@ LABEL org.opencontainers.image.title="Cairn" \
       org.opencontainers.image.description="The persistence service for AI-agent workflows" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="0.1.0"
+# A named volume takes its owner from the folder that it is mounted on.
 RUN groupadd --gid 10001 cairn \
-    && useradd --uid 10001 --gid cairn --no-create-home --home-dir /srv/cairn --shell /usr/sbin/nologin cairn
+    && useradd --uid 10001 --gid cairn --no-create-home --home-dir /srv/cairn --shell /usr/sbin/nologin cairn \
+    && install --directory --owner=cairn --group=cairn /var/lib/cairn/artifacts
 COPY --from=build /opt/cairn /opt/cairn
 COPY --from=build /srv/cairn /srv/cairn
 ENV PATH=/opt/cairn/bin:$PATH \
@@ -30,6 +32,7 @@ ENV PATH=/opt/cairn/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     CAIRN_HTTP__HOST=0.0.0.0 \
     CAIRN_HTTP__PORT=8000 \
+    CAIRN_BLOBS__FOLDER=/var/lib/cairn/artifacts \
     MPLCONFIGDIR=/tmp/matplotlib
 WORKDIR /srv/cairn
 USER 10001:10001

@@ -55,7 +55,7 @@ class Folder(Objects):
                 yield one
 
     async def check(self, seconds: float) -> str:
-        """`folder`, where it can be written. Raises `Unavailable`."""
+        """`folder`, where it can be written, or made. Raises `Unavailable`."""
         with self._answering():
             async with asyncio.timeout(seconds):
                 await asyncio.to_thread(_require_writable, self.folder)
@@ -95,6 +95,8 @@ def _settle(file: Path) -> None:
 
 
 def _require_writable(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+    """Make nothing: who only looks leaves no folder behind."""
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError(f"{folder} cannot be written.")

@@ -24,7 +24,7 @@ from app.db.probe import NO_URL
 from app.db.revision import revision_of
 from app.errors import Unavailable
 from app.http.parts import Part
-from app.settings import DatabaseSettings, Settings, WebhookSettings
+from app.settings import BlobSettings, DatabaseSettings, Settings, WebhookSettings
 
 LOOK_SECONDS = 5.0
 FREE_BYTES_MIN = 1024**3
@@ -45,7 +45,7 @@ class Finding:
 
 
 def doctor(folder: Folder = None) -> None:
-    """Check the settings, PostgreSQL, its schema, Redis, NATS, the disk and the port. Status 1 if anything is wrong."""
+    """Check settings, PostgreSQL, Redis, NATS, where artifacts lie, the disk and the port. Status 1 if one is wrong."""
     found = run(_examine(operator_settings(folder)))
     table = Table("part", "", "what was found", box=None)
     for finding in found:
@@ -69,8 +69,8 @@ async def _examine(settings: Settings) -> list[Finding]:
     found += [await _part("Redis", others["redis"]), await _part("NATS", others["nats"])]
     if others["nats"] is not None and found[-1].verdict == "ok":
         found += await _streams(streams)
-    found.append(await _objects(blobs))
-    return [*found, _webhooks(settings.webhooks), _disk(settings.var_folder), _port(settings)]
+    found += [await _objects(settings.blobs, blobs), _webhooks(settings.webhooks), _disk(settings.var_folder)]
+    return [*found, _port(settings)]
 
 
 def _settings(settings: Settings) -> Finding:
@@ -238,11 +238,16 @@ async def _part(name: str, part: Part | None) -> Finding:
         await part.close()
 
 
-async def _objects(blobs: Blobs) -> Finding:
+async def _objects(settings: BlobSettings, blobs: Blobs) -> Finding:
+    place = f"the bucket {settings.bucket}" if settings.bucket else f"the folder {settings.folder.absolute()}"
     try:
-        return Finding("objects", "ok", f"The {await blobs.check(LOOK_SECONDS)} for artifacts can be used.")
+        await blobs.check(LOOK_SECONDS)
     except Unavailable as refusal:
-        return Finding("objects", "wrong", refusal.detail)
+        return Finding("artifacts", "wrong", f"They lie in {place}. {refusal.detail}")
+    if settings.bucket:
+        return Finding("artifacts", "ok", f"They lie in {place}, which answers.")
+    room = _disk(settings.folder)
+    return Finding("artifacts", room.verdict, f"They lie in {place}. {room.detail}")
 
 
 async def _streams(streams: Streams) -> list[Finding]:

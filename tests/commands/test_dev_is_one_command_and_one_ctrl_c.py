@@ -54,9 +54,17 @@ def first_request(said: str) -> str:
     return found[0]
 
 
+def artifact_stored(said: str, content: bytes) -> httpx.Response:
+    """What the service that said this answers to an upload."""
+    url, key = re.search(r"ready at (\S+)", said), re.search(r"Bearer (\S+)'", said)
+    assert url is not None
+    assert key is not None
+    return httpx.post(f"{url[1]}/v1/artifacts", content=content, headers={"authorization": f"Bearer {key[1]}"})
+
+
 def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_again(tmp_path: Path) -> None:
     folder = tmp_path / "a folder with spaces"
-    keys, webhook_keys = [], []
+    keys, webhook_keys, uploads = [], [], []
     for _ in range(2):
         with dev(folder) as started:
             request = first_request(started.output())
@@ -69,12 +77,15 @@ def test_it_answers_its_first_request_ends_with_one_ctrl_c_and_finds_its_data_ag
             assert httpx.get(f"{url[0]}/docs").status_code == 200
             assert "may reach 127.0.0.0/8, ::1 (this machine)" in started.output()
             webhook_keys.append((folder / "webhook-key").read_text())
+            stored = artifact_stored(started.output(), b"kept")
+            uploads.append(stored.status_code)
+            assert (folder / "artifacts" / "default" / stored.json()["hash"]).read_bytes() == b"kept"
             begun = time.monotonic()
             started.send(signal.SIGINT)
             assert started.wait(20) == 0
             assert time.monotonic() - begun < 10
             assert started.output().rstrip().endswith("Stopped.")
-    assert (len(set(keys)), len(set(webhook_keys))) == (1, 1)
+    assert (len(set(keys)), len(set(webhook_keys)), uploads) == (1, 1, [201, 200])
     for file in ("development-key", "webhook-key"):
         assert stat.S_IMODE((folder / file).stat().st_mode) == 0o600
 
@@ -102,6 +113,7 @@ def test_other_commands_find_what_runs_in_the_folder_and_a_second_start_is_told_
         seen = cairn("doctor")
         assert re.search(r"PostgreSQL +ok", seen)
         assert re.search(r"NATS +ok +(?!Not configured)", seen)
+        assert re.search(rf"artifacts +ok +They lie in the folder {folder}/artifacts\. [\d.]+ GiB are free", seen)
         assert re.search(r"webhooks +note +CAIRN_WEBHOOKS__ALLOW_PRIVATE lets them reach 127\.0\.0\.0/8", seen)
         elsewhere = {"CAIRN_DATABASE__URL": NOWHERE}
         assert "PostgreSQL does not answer" in cairn("keys", "list", status=1, **elsewhere)
@@ -119,10 +131,12 @@ def test_other_commands_find_what_runs_in_the_folder_and_a_second_start_is_told_
 
 def test_a_part_that_ends_by_itself_ends_everything_and_is_named_and_nothing_ephemeral_is_kept(tmp_path: Path) -> None:
     with dev(tmp_path / "var", "--ephemeral") as started:
+        assert artifact_stored(started.output(), b"not kept").status_code == 201
         children = psutil.Process(started.process.pid).children(recursive=True)
         next(child for child in children if "nats" in child.name()).kill()
         assert started.wait(20) == 1
         assert "NATS ended by itself" in started.output()
+        assert list(started.said.parent.iterdir()) == [started.said]
     assert list(tmp_path.iterdir()) == []
 
 

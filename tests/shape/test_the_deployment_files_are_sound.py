@@ -36,6 +36,15 @@ def test_postgres_18_keeps_its_data_on_the_named_volume() -> None:
     assert services()["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
 
 
+def test_artifacts_lie_on_one_volume_that_the_image_s_user_owns() -> None:
+    image = (ROOT / "Dockerfile").read_text()
+    found = re.search(r"CAIRN_BLOBS__FOLDER=(\S+)", image)
+    assert found is not None
+    assert f"install --directory --owner=cairn --group=cairn {found[1]}" in image
+    for name in ("api", "worker"):
+        assert services()[name]["volumes"] == [f"artifacts:{found[1]}"]
+
+
 def test_b40_nothing_starts_before_what_it_needs_is_there() -> None:
     """The health check of Postgres goes over TCP: the image's first-boot server has only a socket."""
     found = services()
