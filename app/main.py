@@ -29,6 +29,7 @@ from app.bus.work import EmbeddedStreams, Streams
 from app.cache.cache import Cache
 from app.cache.embedded import EmbeddedCache
 from app.cache.tolerant import TolerantCache
+from app.contexts.jobs import purge_expired as purge_contexts
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
 from app.embeddings.embedder import Embedder
@@ -94,6 +95,7 @@ def timetable(
         housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
+        housekeeping.only(Entry("purge expired contexts", purge_contexts, 60, limit=1000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),

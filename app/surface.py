@@ -10,6 +10,7 @@ from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
 from app.bus.watcher import Watched
 from app.checkpoints.routes import routes as checkpoint_routes
+from app.contexts.routes import routes as context_routes
 from app.conversations import watching as conversations
 from app.conversations.routes import routes as conversation_routes
 from app.costs.routes import routes as cost_routes
@@ -122,6 +123,7 @@ TAGS = {
     "maintenance": "The end of what gives no sign of life.",
     "sessions": "What holds invocations together; a session expires by itself.",
     "checkpoints": "The state of an invocation, and resuming from it.",
+    "contexts": "Bytes under a key of an invocation, with a summary and metadata: the working memory of its nodes.",
     "conversations": "Streams of records with one producer, read as pages, by long-polls, or as an event stream.",
     "evolution": "Runs of an evolution, their generations, and what is derived from them.",
     "mcp": "The registry of MCP servers, with versions, tools and configurations.",
@@ -164,6 +166,7 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *maintenance_routes,
         *session_routes,
         *checkpoint_routes,
+        *context_routes,
         *conversation_routes,
         *evolution_routes,
         *generation_routes,

@@ -15,7 +15,10 @@ from app.versions import store as versions
 # What one step may remove: rows below invocations; invocations, versions, or names of best versions.
 ROWS_MAX = 2000
 PARENTS_MAX = 100
-BELOW_INVOCATIONS = ("artifact_references", "checkpoints", "messages", "evaluations", "actions", "node_invocations")
+BELOW_INVOCATIONS = (
+    *("artifact_references", "contexts", "checkpoints", "messages", "evaluations", "actions"),
+    "node_invocations",
+)
 
 _SQL = load(__file__, generation=GENERATION.json("g"))
 

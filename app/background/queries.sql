@@ -47,6 +47,13 @@ WITH gone AS (DELETE FROM checkpoints AS t USING (
 ) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
 SELECT count(*) AS removed FROM gone
 
+-- name: delete_contexts
+WITH gone AS (DELETE FROM contexts AS t USING (
+  SELECT ctid AS place FROM contexts
+  WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
+) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+SELECT count(*) AS removed FROM gone
+
 -- name: delete_messages
 WITH gone AS (DELETE FROM messages AS t USING (
   SELECT ctid AS place FROM messages
@@ -79,6 +86,7 @@ SELECT count(*) AS removed FROM gone
 -- A row that is changed while it is deleted moves to another place, and the statements above miss it there.
 SELECT EXISTS (
       SELECT FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
+    OR EXISTS (SELECT FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM messages WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))
     OR EXISTS (SELECT FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])))

@@ -57,6 +57,8 @@ class Recorder:
         operations = []
         for call in self._calls:
             operation: dict[str, Any] = {"method": call.method, "path": call.target}
+            if call.headers:
+                operation["headers"] = dict(call.headers)
             if call.body is not None:
                 operation["body"] = Json.trusted(call.body)
             operations.append(operation)

@@ -39,6 +39,7 @@ class Call(Generic[T]):
     wait_seconds: float = 0
     repeatable: bool = False
     content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def target(self) -> str:

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from app.client.artifacts import Artifacts, AsyncArtifacts, SyncArtifacts
 from app.client.attachments import AsyncAttachments, Attachments, SyncAttachments
+from app.client.contexts import Contexts
 from app.client.conversations import Conversations
 from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
@@ -47,6 +48,7 @@ class Surface(Generic[M]):
         self.messages: Messages[M] = Messages(mode)
         self.sessions: Sessions[M] = Sessions(mode)
         self.checkpoints: Checkpoints[M] = Checkpoints(mode)
+        self.contexts: Contexts[M] = Contexts(mode)
         self.datasets: Datasets[M] = Datasets(mode)
         self.dataset_records: DatasetRecords[M] = DatasetRecords(mode)
         self.evaluators: Evaluators[M] = Evaluators(mode)

@@ -36,7 +36,7 @@ class Manner:
 
     def headers_of(self, call: Call[T]) -> dict[str, str]:
         """A call's headers. A write that needs an Idempotency-Key and has none gets one here, once, for all tries."""
-        headers = {"Accept": "application/json", **self.headers}
+        headers = {"Accept": "application/json", **self.headers, **dict(call.headers)}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         if call.method not in READS and not call.repeatable:

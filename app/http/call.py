@@ -173,3 +173,11 @@ class Call(Request):
     def may_create(self) -> bool:
         """Whether a PUT may make what is not there yet: not under an `If-Match`, be it `*`."""
         return "if-match" not in self.headers
+
+    @property
+    def only_new(self) -> bool:
+        """Whether a PUT may only make what is not there yet (`If-None-Match: *`). Raises `InvalidInput` for ETags."""
+        given = self.headers.getlist("if-none-match")
+        if given and (len(given) > 1 or given[0].strip() != "*"):
+            raise invalid("If-None-Match", "must be * on a write")
+        return bool(given)

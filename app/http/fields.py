@@ -40,10 +40,11 @@ __all__ = [
 # What holds no body within it; the hot routes have many such members in each call.
 _SIMPLE = frozenset({str, int, float, bool, type(None), Verbatim})
 ID_BYTES_MAX, NAME_BYTES_MAX = 255, 1024
-# Words that are routes beside an id, and what a path cannot carry.
+# What a path cannot carry, and with it the words that are routes beside an id.
+PATH_WORDS = frozenset({".", ".."})
 RESERVED_IDS = frozenset(
     {
-        *(".", "..", "latest", "summary", "unsettled", "lookup", "query", "restore"),
+        *(*PATH_WORDS, "latest", "summary", "unsettled", "lookup", "query", "restore"),
         *("claim-next", "renew-leases", "abort-session"),
     }
 )

@@ -157,7 +157,8 @@ FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = :id FOR UPDATE
 WITH m AS (DELETE FROM messages WHERE tenant_id = :tenant_id AND invocation_id = :id),
 e AS (DELETE FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = :id),
 c AS (DELETE FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = :id),
-r AS (DELETE FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = :id)
+r AS (DELETE FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = :id),
+x AS (DELETE FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = :id)
 DELETE FROM actions WHERE tenant_id = :tenant_id AND invocation_id = :id
 
 -- name: delete_nodes

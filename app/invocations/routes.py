@@ -123,7 +123,7 @@ async def patch_invocation(call: Call, invocation_id: str, _query: IncludeQuery,
     errors=(InvocationNotFound, InvocationInUse),
 )
 async def delete_invocation(call: Call, invocation_id: str) -> Answer:
-    """Delete an ended invocation with its nodes, actions, messages, checkpoints and evaluations."""
+    """Delete an ended invocation with its nodes, actions, messages, checkpoints, contexts and evaluations."""
     return await store.delete(call.writer, call.tenant_id, invocation_id, call.if_match)
 
 

@@ -26,7 +26,9 @@ LAPSE = Statement(
     " WHERE tenant_id = :t AND state = 'running'"
 )
 TABLES = (
+    "artifact_references",
     "checkpoints",
+    "contexts",
     "messages",
     "evaluations",
     "actions",
@@ -62,6 +64,7 @@ async def record(make: Make, workflow_id: str) -> None:
     for _ in range(4):
         parent = await make.version(workflow_id, operation="mutation", parent1_id=parent["id"])
         await make.client.patch(f"/v1/versions/{parent['id']}/nodes/n/memory", json={"a": 1})
+    artifact = (await make.client.post("/v1/artifacts", content=b"x")).json()["hash"]
     above = None
     for n in range(5):
         made = await make.invocation(version_id=parent["id"], parent_invocation_id=above)
@@ -71,6 +74,8 @@ async def record(make: Make, workflow_id: str) -> None:
         await make.created(f"{path}/nodes/n1/actions", id="a1", tool="ls", input={})
         await make.created(f"{path}/evaluations", id="e1", score=n)
         await make.created(f"{path}/checkpoints", node_id="n", state=n)
+        assert (await make.client.put(f"{path}/artifacts/a", json={"hash": artifact})).status_code == 201
+        assert (await make.client.put(f"{path}/contexts/s/k", content=b"x")).status_code == 201
         await make.created(f"{path}/messages", items=[{"id": f"m{i}", "role": "user", "payload": n} for i in range(4)])
 
 
@@ -110,6 +115,7 @@ async def test_all_below_goes_and_nothing_beside(service: Service, client: httpx
     assert done["counts"] == {
         "messages": 20, "evaluations": 5, "actions": 5, "node_invocations": 5, "invocations": 5, "versions": 5,
         "node_versions": 5, "node_memories": 4, "version_io": 0, "workflows": 1, "checkpoints": 5,
+        "contexts": 5, "artifact_references": 5,
     }  # fmt: skip
     assert await rows_of(service, tenant) == before
     assert (await client.get("/v1/workflows/w")).status_code == 404

@@ -38,7 +38,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     # A generated attempt or token owns nothing (409); a generated ETag is never the current one (412).
-    for name in ("Submission-Attempt", "Lease", "If-Match"):
+    for name in ("Submission-Attempt", "Lease", "If-Match", *(("If-None-Match",) if case.method == "PUT" else ())):
         (case.headers or {}).pop(name, None)
     for name in (*HANDED_OUT, *NAMED_IN_WORDS):
         (case.query or {}).pop(name, None)
@@ -59,6 +59,9 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         (case.query or {}).pop("sort", None)
     if case.operation.label.endswith("/memory"):
         case.body = _without_nul(case.body)
+    if case.operation.label == "PUT /v1/invocations/{invocation_id}/contexts/{scope}/{key}":
+        # A JSON object, as text.
+        case.query = {**(case.query or {}), "metadata": '{"of":"tests"}'}
     if case.operation.label == "PUT /v1/attachments":
         # What is said of the bytes is what they are.
         body = case.body if isinstance(case.body, bytes) else str(case.body).encode()
@@ -128,6 +131,12 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         # What has ended, or has expired, stays so.
         body.pop("status", None)
         body.pop("expires_at", None)
+    elif label.endswith(("/contexts/copy", "/contexts/move")):
+        # Elsewhere, and of one that is not what the others work on, if it is moved.
+        name = "key" if label.endswith("copy") else "moving"
+        body.update(source={"scope": "workflow", "key": name}, target={"key": f"{name} there"}, overwrite=True)
+    elif label.endswith("/contexts/clear"):
+        body.update(pattern="cleared")
     elif label.endswith("/checkpoints"):
         # A number is held by the state that came first.
         body.pop("number", None)

@@ -37,6 +37,8 @@ FINALIZATION = {**OWNED, "record_id": "r"}
 HOLDING = {"holder": SECRET, "fencing_token": 1}
 # An endpoint that nothing is sent to: the port answers nobody.
 HOOK = "http://127.0.0.1:9/hook"
+COPYING = {"source": {"scope": "workflow", "key": "key"}, "target": {"key": "copied"}, "overwrite": True}
+MOVING = {**COPYING, "source": {"scope": "workflow", "key": "moving"}, "target": {"key": "moved"}}
 MARKER = "?submission_id=m&attempt_id={}"
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
@@ -164,6 +166,19 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/checkpoints", "gone", query="?include=state"),
     Line("GET /v1/invocations/{invocation_id}/checkpoints/latest", "gone"),
     Line("GET /v1/invocations/{invocation_id}/checkpoints/{number}", "gone"),
+    Line(
+        "PUT /v1/invocations/{invocation_id}/contexts/{scope}/{key}",
+        "gone",
+        query=f"?summary={SECRET}",
+        content=SECRET.encode(),
+        ids={"key": "made"},
+    ),
+    Line("GET /v1/invocations/{invocation_id}/contexts/{scope}/{key}", "gone"),
+    Line("DELETE /v1/invocations/{invocation_id}/contexts/{scope}/{key}", "gone", ids={"key": "unused"}),
+    Line("GET /v1/invocations/{invocation_id}/contexts", "gone"),
+    Line("POST /v1/invocations/{invocation_id}/contexts/copy", "gone", COPYING),
+    Line("POST /v1/invocations/{invocation_id}/contexts/move", "gone", MOVING),
+    Line("POST /v1/invocations/{invocation_id}/contexts/clear", "gone", {"pattern": "cleared"}),
     Line("POST /v1/invocations/{invocation_id}/resume", "gone", query="?include=state"),
     Line("POST /v1/invocations/{invocation_id}/checkpoints/resume", "gone"),
     Line("POST /v1/mcp/servers", "own", {"id": "made", "publisher_id": "p", "slug": "made", "display_name": "n"}),
@@ -385,6 +400,11 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     for session_id in ("s", "unused"):
         await made("POST", "/v1/sessions", {"id": session_id, "owner_id": SECRET, "metadata": {"of": SECRET}})
     await made("POST", "/v1/invocations/i/checkpoints", {"number": 0, "node_id": "n", "state": SECRET})
+    for name in ("key", "moving", "unused", "cleared"):
+        context = {"summary": SECRET, "metadata": f'{{"of":"{SECRET}"}}'}
+        path = f"/v1/invocations/i/contexts/workflow/{name}"
+        answer = await client.put(path, params=context, content=SECRET.encode())
+        assert answer.status_code == 201, answer.text
     for name in ("srv", "unused"):
         server = {"id": name, "publisher_id": SECRET, "slug": name, "display_name": SECRET}
         await made("POST", "/v1/mcp/servers", server)
@@ -454,6 +474,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         "submission_id": "queued",
         "job_id": job.json()["id"],
         "name": "stamp",
+        "scope": "workflow",
+        "key": "key",
         **letters,
         "webhook_id": "wh",
         "delivery_id": delivery_id,

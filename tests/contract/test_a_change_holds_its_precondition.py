@@ -34,6 +34,7 @@ CHANGES = [
     ("PUT", "/v1/conversations/checkpoint?path=c", {**CHECKPOINT, "data": "new"}),
     ("PATCH", "/v1/webhooks/h", {"description": "new"}),
     ("PUT", "/v1/generations/g/members", {"items": [{"version_id": "v"}]}),
+    ("PUT", "/v1/invocations/inv/contexts/s/k", {"a": 1}),
 ]
 
 
@@ -45,6 +46,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/invocations/inv/nodes", id="ni", node_id="n")
     await make.created("/v1/invocations/inv/messages", id="m", role="user", payload={"a": 1})
     await client.put("/v1/versions/v/io", json=[0])
+    await client.put("/v1/invocations/inv/contexts/s/k", json=[0])
     await make.created("/v1/sessions", id="s")
     await client.put("/v1/format-stamps/f", json={"value": "old"})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
@@ -79,7 +81,11 @@ async def test_only_the_current_etag_lets_a_change_through(
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/workflows/w", "/v1/invocations/inv", "/v1/versions/v/io", "/v1/versions/v/nodes/n/memory"]
+    "path",
+    [
+        *("/v1/workflows/w", "/v1/invocations/inv", "/v1/versions/v/io", "/v1/versions/v/nodes/n/memory"),
+        "/v1/invocations/inv/contexts/s/k",
+    ],
 )
 async def test_what_may_change_is_never_answered_304(client: httpx.AsyncClient, path: str) -> None:
     etag = (await client.get(path)).headers["etag"]
@@ -130,6 +136,7 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/workflows/empty?cascade=true"),
         ("DELETE", "/v1/sessions/s"),
         ("DELETE", "/v1/format-stamps/f"),
+        ("DELETE", "/v1/invocations/inv/contexts/s/k"),
         ("DELETE", "/v1/mcp/servers/m"),
         ("DELETE", "/v1/mcp/servers/m/versions/mv"),
         ("DELETE", "/v1/mcp/configs/c"),

@@ -79,6 +79,13 @@ BAD_TEXT = {"nul": b'"a\\u0000b"', "nul alone": b'"\\u0000"', "high": b'"x\\ud83
         ("PUT", "/v1/format-stamps/s", b'{"value":%b}', "/value"),
         ("POST", "/v1/format-stamps/open", b'{"name":%b,"value":"1"}', "/name"),
         ("POST", "/v1/format-stamps/open", b'{"name":"n","value":"1","adopt":{"o":[%b]}}', "/adopt/o/0"),
+        ("POST", "/v1/invocations/i/contexts/clear", b'{"pattern":%b}', "/pattern"),
+        (
+            "POST",
+            "/v1/invocations/i/contexts/copy",
+            b'{"source":{"scope":"s","key":"k"},"target":{"key":%b}}',
+            "/target/key",
+        ),
         ("POST", "/v1/invocations/i/checkpoints", b'{"node_id":%b,"state":1}', "/node_id"),
         ("POST", "/v1/mcp/servers/m/versions", b'{"version":%b}', "/version"),
         ("PUT", "/v1/mcp/users/u/configs", b'{"items":[{"name":%b}]}', "/items/0/name"),

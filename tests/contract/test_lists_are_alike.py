@@ -33,6 +33,7 @@ LISTS = {
     "sessions": "/v1/sessions",
     "conversations": "/v1/conversations",
     "checkpoints": "/v1/invocations/inv/checkpoints",
+    "contexts": "/v1/invocations/inv/contexts",
     "mcp servers": "/v1/mcp/servers",
     "mcp versions": "/v1/mcp/servers/w/versions",
     "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
@@ -95,6 +96,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         identity = {"agent_name": "a", "instance_id": name}
         await client.put("/v1/conversations", json={"path": name, "identity": identity})
         await make.created("/v1/invocations/inv/checkpoints", state=name)
+        assert (await client.put(f"/v1/invocations/inv/contexts/s/{name}", content=b"x")).status_code == 201
         await make.submission(id=name)
         await make.created("/v1/mcp/servers", id=name, publisher_id="p", slug=name, display_name="n")
         version = "v" if name == "w" else name

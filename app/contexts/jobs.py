@@ -1,0 +1,21 @@
+"""Clears away the contexts that have expired; for every reader they were gone before."""
+
+from __future__ import annotations
+
+from app.db.database import Database
+from app.db.sql import Statement
+
+_PURGE = Statement("""
+-- SKIP LOCKED: what somebody writes anew is not waited for; and a row that was, is looked at as it now is.
+DELETE FROM contexts AS c USING (
+  SELECT tenant_id, invocation_id, scope, node_id, key FROM contexts
+  WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT CAST(:limit AS bigint) FOR UPDATE SKIP LOCKED
+) AS old
+WHERE (c.tenant_id, c.invocation_id, c.scope, c.node_id, c.key)
+  = (old.tenant_id, old.invocation_id, old.scope, old.node_id, old.key)
+RETURNING 1""")
+
+
+async def purge_expired(database: Database, limit: int) -> int:
+    """Remove at most `limit` contexts that have expired, of any tenant; how many there were."""
+    return len(await database.rows(_PURGE, limit=limit))

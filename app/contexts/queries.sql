@@ -1,0 +1,94 @@
+-- fragment: returned
+-- Not the data: the rows that a statement returns are kept until it ends.
+c.invocation_id, c.scope, c.node_id, c.key, c.summary, c.summary_given, c.metadata, c.content_type, c.size_bytes,
+    c.digest, c.expires_at, c.revision, c.created_at, c.updated_at
+
+-- fragment: placed
+c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id AND c.scope = :scope AND c.node_id = :node_id
+    AND c.key = :key
+
+-- fragment: columns
+tenant_id, invocation_id, scope, node_id, key, summary, summary_given, metadata, content_type, size_bytes, digest, data,
+    artifact_hash, expires_at, revision
+
+-- fragment: first_revision
+-- Greater than that of any context that was here before: an ETag stands for the same bytes, also after a removal.
+CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)
+
+-- fragment: replaced
+-- Everything changes together. What has expired was gone, so what follows it is new.
+summary = excluded.summary, summary_given = excluded.summary_given, metadata = excluded.metadata,
+    content_type = excluded.content_type, size_bytes = excluded.size_bytes, digest = excluded.digest,
+    data = excluded.data, artifact_hash = excluded.artifact_hash, expires_at = excluded.expires_at,
+    revision = c.revision + 1, updated_at = clock_timestamp(),
+    created_at = CASE WHEN {{live}} THEN c.created_at ELSE clock_timestamp() END
+
+-- fragment: told
+SELECT CASE WHEN c.was_created_at = c.created_at THEN 200 ELSE 201 END AS status, c.revision AS etag,
+    {{context}} AS body FROM stored AS c
+
+-- name: put
+WITH stored AS (
+  INSERT INTO contexts AS c ({{columns}})
+  VALUES (:tenant_id, :invocation_id, :scope, :node_id, :key, :summary, :summary_given, :metadata, :content_type,
+    :size_bytes, :digest, :data, :artifact_hash, :expires_at, {{first_revision}})
+  ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
+  WHERE NOT :only_new OR NOT {{live}}
+  RETURNING {{returned}}, old.created_at AS was_created_at
+), answer AS ({{told}})
+
+-- name: replace
+WITH stored AS (
+  UPDATE contexts AS c SET
+    summary = :summary, summary_given = :summary_given, metadata = :metadata, content_type = :content_type,
+    size_bytes = :size_bytes, digest = :digest, data = :data, artifact_hash = :artifact_hash,
+    expires_at = :expires_at, revision = c.revision + 1, updated_at = clock_timestamp()
+  WHERE {{placed}} AND {{live}} AND (CAST(:if_match AS bigint[]) IS NULL OR c.revision = ANY (:if_match))
+    AND NOT :only_new
+  RETURNING {{returned}}, old.created_at AS was_created_at
+), answer AS ({{told}})
+
+-- name: standing
+SELECT c.revision FROM contexts AS c WHERE {{placed}} AND {{live}}
+
+-- name: get
+SELECT c.revision, c.key, c.summary, c.metadata, c.content_type, c.size_bytes, c.digest, c.artifact_hash,
+  {{expires_at}} AS expires_at, {{created_at}} AS created_at, {{updated_at}} AS updated_at,
+  CASE WHEN :with_bytes THEN c.data END AS data
+FROM contexts AS c WHERE {{placed}} AND {{live}}
+
+-- name: delete
+WITH deleted AS (
+  DELETE FROM contexts AS c
+  WHERE {{placed}} AND {{live}} AND (CAST(:if_match AS bigint[]) IS NULL OR c.revision = ANY (:if_match))
+  RETURNING 1
+), answer AS (
+  SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body FROM deleted
+)
+
+-- fragment: transferred
+INSERT INTO contexts AS c ({{columns}})
+  SELECT s.tenant_id, :to_invocation_id, :to_scope, :to_node_id, :to_key, s.summary, s.summary_given, s.metadata,
+    s.content_type, s.size_bytes, s.digest, s.data, s.artifact_hash, s.expires_at, {{first_revision}}
+  FROM source AS s
+  ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
+  WHERE :overwrite OR NOT {{live}}
+  RETURNING {{returned}}, old.created_at AS was_created_at
+
+-- name: copy
+-- FOR SHARE: until the copy is there, the source refers to what both refer to.
+WITH source AS MATERIALIZED (
+  SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR SHARE
+), stored AS (
+  {{transferred}}
+), answer AS ({{told}})
+
+-- name: move
+-- FOR UPDATE: what is removed is what was read.
+WITH source AS MATERIALIZED (
+  SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR UPDATE
+), stored AS (
+  {{transferred}}
+), removed AS (
+  DELETE FROM contexts AS c WHERE {{placed}} AND EXISTS (SELECT FROM stored)
+), answer AS ({{told}})
