@@ -33,8 +33,8 @@ THREAD_BYTES = 65_536
 # A text of its own may be too long, or empty: then that text is at fault, and the others are asked for without it.
 OF_THE_TEXT = frozenset({400, 413, 422})
 PASSING = frozenset({408, 425, 429})
-# So many refusals without anything taken, and it is not the texts.
-REFUSALS_MAX = 10
+# Where a text is refused, this one is asked for: where that is refused too, it is not the text.
+PROBE = "text"
 
 Asked = Callable[[str, float], None]
 """Called with `answered`, `refused` or `failed`, and the seconds of a request."""
@@ -53,7 +53,8 @@ class _Refused(Exception):
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(status)
-        self.status, self.said = status, said
+        self.status = status
+        self.words = f": {said.rstrip('.')}." if said else "."
 
 
 class Endpoint:
@@ -173,27 +174,41 @@ class _Asking:
 
     def __init__(self, endpoint: Endpoint, model: str, dimensions: int) -> None:
         self._endpoint, self._model, self._dimensions = endpoint, model, dimensions
-        self._refusals, self._taken = 0, False
+        # Whether something was taken: then what is refused is refused for what it says.
+        self._taken = False
 
     async def all(self, texts: Sequence[str]) -> list[Found]:
         """For each text what was found. Raises `EmbedderUnavailable`, `EmbedderRefused`."""
         try:
             found = await self._endpoint.once_answered(self._model, self._dimensions, texts)
         except _Refused as refusal:
-            self._refusals += 1
-            said = f"The embedding service refuses it ({refusal.status}){refusal.said and ': '}{refusal.said or '.'}"
-            if self._refusals >= REFUSALS_MAX and not self._taken:
-                raise EmbedderRefused(
-                    f"{said.replace('refuses it', 'refuses every text')} Does it have the model of the space?",
-                    endpoint_status=refusal.status,
-                    model=self._model,
-                ) from None
+            if not self._taken:
+                await self._probe(refusal)
             if len(texts) == 1:
+                said = f"The embedding service refuses it ({refusal.status}){refusal.words}"
                 return [EmbeddingFault("embedding_refused", said, {"endpoint_status": refusal.status})]
             half = len(texts) // 2
-            return await self.all(texts[:half]) + await self.all(texts[half:])
+            parts = await asyncio.gather(self.all(texts[:half]), self.all(texts[half:]), return_exceptions=True)
+            found = []
+            for part in parts:
+                if isinstance(part, BaseException):
+                    raise part from None
+                found += part
         self._taken = True
         return found
+
+    async def _probe(self, refusal: _Refused) -> None:
+        """Return where another text is taken. Raises `EmbedderRefused` with what was said first, where none is."""
+        try:
+            await self._endpoint.once_answered(self._model, self._dimensions, [PROBE])
+        except _Refused:
+            raise EmbedderRefused(
+                f"The embedding service refuses every text ({refusal.status}){refusal.words}"
+                " Look at CAIRN_EMBEDDER__URL, and whether it has the model of the space.",
+                endpoint_status=refusal.status,
+                model=self._model,
+            ) from None
+        self._taken = True
 
 
 async def _bounded(answer: httpx.Response, most: int) -> bytes:

@@ -276,12 +276,19 @@ async def test_a_text_that_is_refused_does_not_take_the_others_with_it(server: E
     assert found[20] == alone == refused
 
 
+async def test_many_texts_that_are_refused_are_found_one_by_one(server: EmbeddingServer) -> None:
+    server.always = served.refusing_texts("endless", 413)
+    async with embedder(server.url) as made:
+        found = await embed(made, *(f"endless {n}" for n in range(32)), "the last")
+    assert [getattr(one, "code", None) for one in found] == ["embedding_refused"] * 32 + [None]
+
+
 async def test_where_every_text_is_refused_it_is_not_the_texts(server: EmbeddingServer) -> None:
     server.always = served.refusing(400, f"No such model.\n{KEY}")
     async with embedder(server.url) as made:
         with pytest.raises(EmbedderRefused, match=r"refuses every text \(400\): No such model\. …") as raised:
             await embed(made, *map(str, range(64)))
-    assert len(server.asked) == 10
+    assert [len(asked["input"]) for asked in server.asked] == [64, 1]
     assert KEY not in raised.value.detail
 
 
