@@ -47,7 +47,7 @@ from app.logs import configure_logs
 from app.memory.jobs import drop_deleted_spaces
 from app.settings import Settings
 from app.submissions.jobs import expiry
-from app.surface import KINDS, SUBJECTS, TAGS, WATCHED, endpoints
+from app.surface import SUBJECTS, TAGS, WATCHED, endpoints, kinds_of
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tracing import flush, tracer_for
@@ -105,10 +105,17 @@ def timetable(
 
 @asynccontextmanager
 async def background(
-    settings: Settings, database: Database, metrics: Metrics, keys: Keys, hints: Hints, delivering: Delivering
+    settings: Settings,
+    database: Database,
+    metrics: Metrics,
+    keys: Keys,
+    hints: Hints,
+    delivering: Delivering,
+    embedder: Embedder | None,
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
-    jobs = JobRunner(KINDS, settings.background.job_lease_seconds, hints)
+    kinds = kinds_of(embedder, settings.memory.reembed_batch)
+    jobs = JobRunner(kinds, settings.background.job_lease_seconds, hints)
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping)
@@ -159,7 +166,8 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         if settings.background.metrics_port is not None:
             port = settings.background.metrics_port
             await stack.enter_async_context(telling(metrics, database, settings.http.host, port))
-        await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering))
+        embedder = await stack.enter_async_context(embedder_of_worker(settings, metrics))
+        await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering, embedder))
         on_ready()
         await until.wait()
 
@@ -213,16 +221,37 @@ def cache_of(settings: Settings, metrics: Metrics) -> Cache:
     )
 
 
-def embedder_of(settings: Settings, cache: Cache, metrics: Metrics) -> Embedder | None:
-    """What makes embeddings of texts; None where they come with the requests."""
+@asynccontextmanager
+async def embedder_of(settings: Settings, cache: Cache, metrics: Metrics) -> AsyncIterator[Embedder | None]:
+    """What makes embeddings of texts, for as long as the block is; None where they come with the requests."""
     if settings.embedder.url is None:
-        return None
+        yield None
+        return
     # Imported only where it is used, as above.
     from app.embeddings.endpoint import Endpoint  # noqa: PLC0415
     from app.embeddings.remote import RemoteEmbedder  # noqa: PLC0415
 
     endpoint = Endpoint(settings.embedder, metrics.embedder_asked)
-    return RemoteEmbedder(settings.embedder, endpoint, cache, metrics.embedding_faulty)
+    embedder = RemoteEmbedder(settings.embedder, endpoint, cache, metrics.embedding_faulty)
+    try:
+        yield embedder
+    finally:
+        await embedder.close()
+
+
+@asynccontextmanager
+async def embedder_of_worker(settings: Settings, metrics: Metrics) -> AsyncIterator[Embedder | None]:
+    """The same for a process that caches nothing else."""
+    if settings.embedder.url is None:
+        yield None
+        return
+    cache = cache_of(settings, metrics)
+    await cache.open()
+    try:
+        async with embedder_of(settings, cache, metrics) as embedder:
+            yield embedder
+    finally:
+        await cache.close()
 
 
 def blobs_of(settings: Settings) -> Blobs:
@@ -282,9 +311,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         stack.callback(metrics.close)
         keys = Keys(database, settings.auth, metrics.cache_read)
         cache, watcher = cache_of(settings, metrics), watcher_of(settings, database)
-        embedder = embedder_of(settings, cache, metrics)
-        if embedder is not None:
-            stack.push_async_callback(embedder.close)
+        embedder = await stack.enter_async_context(embedder_of(settings, cache, metrics))
         kept = Remembered(versions.KIND, settings.http.version_seconds, metrics.cache_read)
         stack.push_async_callback(cache.close)
         await cache.open()
@@ -311,7 +338,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         if settings.auth.mode == "off":
             await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
         if settings.background.enabled:
-            await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering))
+            await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering, embedder))
         yield
 
 

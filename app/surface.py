@@ -8,6 +8,7 @@ from app.artifacts.reference_routes import routes as artifact_reference_routes
 from app.artifacts.routes import routes as artifact_routes
 from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
+from app.background.work import Kind
 from app.bus.watcher import Watched
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.contexts.routes import routes as context_routes
@@ -21,6 +22,7 @@ from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.deadletters.routes import routes_of as dead_letter_routes_of
+from app.embeddings.embedder import Embedder
 from app.evaluations.routes import routes as evaluation_routes
 from app.events import watching as events
 from app.events.routes import routes_about
@@ -41,6 +43,8 @@ from app.maintenance.routes import routes as maintenance_routes
 from app.mcp.config_routes import routes as mcp_config_routes
 from app.mcp.routes import routes as mcp_server_routes
 from app.mcp.version_routes import routes as mcp_version_routes
+from app.memory.embedding_store import REEMBED_KIND
+from app.memory.reembedding import Reembedding
 from app.memory.space_routes import routes as memory_space_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
@@ -103,8 +107,8 @@ WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collectio
 }
 # How what was given up is tried again, by the source of its dead letter.
 REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}
-# What a job that a client asked for does, by kind.
-KINDS = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
+# What a job that a client asked for does, by kind, where it needs nothing but the database.
+KINDS: dict[str, Kind] = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
 # What each group of operations is about, in the order of the document.
 TAGS = {
     "tenants": "Tenants, their API keys and their rate limits.",
@@ -141,6 +145,11 @@ TAGS = {
     "batch": "Several operations in one transaction.",
     "operations": "What the service is, how it is, and what its problems mean.",
 }
+
+
+def kinds_of(embedder: Embedder | None, reembed_batch: int) -> dict[str, Kind]:
+    """What every job does, by kind."""
+    return {**KINDS, REEMBED_KIND: Reembedding(embedder, reembed_batch)}
 
 
 def endpoints(settings: WebhookSettings) -> list[Endpoint]:

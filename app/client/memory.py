@@ -9,6 +9,7 @@ from app.client.bodies import Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import dump
+from app.client.operations import Job
 from app.client.record import Record
 
 M = TypeVar("M")
@@ -61,6 +62,11 @@ class MemorySpaces(Resource[M]):
         """Let searches use this space from now on; the one before goes on being written to."""
         body = dump({"allow_incomplete": allow_incomplete})
         return Call("POST", path("memory", "spaces", name, "activate"), one(MemorySpace), body=body)
+
+    @endpoint
+    def reembed(self, name: str) -> Call[Job]:
+        """Embed what has no embedding in the space, as a job; what is written from now on is embedded for it too."""
+        return Call("POST", path("memory", "spaces", name, "reembed"), one(Job))
 
     @endpoint
     def delete(self, name: str) -> Call[None]:

@@ -6,6 +6,15 @@ WITH made AS (
   SELECT 202 AS status, CAST(NULL AS bigint) AS etag, {{job}} AS body FROM made AS t
 )
 
+-- name: under_way
+WITH found AS (
+  SELECT * FROM jobs WHERE tenant_id = :tenant_id AND kind = :kind AND state IN ('queued', 'running')
+    AND arguments = CAST(:arguments AS jsonb) AND cancel_requested_at IS NULL
+  ORDER BY created_at, id LIMIT 1
+), answer AS (
+  SELECT 202 AS status, CAST(NULL AS bigint) AS etag, {{job}} AS body FROM found AS t
+)
+
 -- name: get
 SELECT {{job}} AS body, t.state FROM jobs AS t WHERE t.tenant_id = :tenant_id AND t.id = :id
 

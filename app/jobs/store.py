@@ -86,6 +86,13 @@ async def create(writer: Writer, tenant_id: str, kind: str, arguments: dict[str,
     return answer
 
 
+async def under_way(writer: Writer, tenant_id: str, kind: str, arguments: dict[str, Any]) -> Answer | None:
+    """The job of this kind with these arguments that has not ended and is not to be cancelled, as `create` answers."""
+    return await writer.answer(
+        _SQL["under_way"], tenant_id=tenant_id, kind=kind, arguments=json.dumps(arguments).encode()
+    )
+
+
 async def get(reader: Reader, tenant_id: str, job_id: str) -> Answer:
     """The job. Raises `JobNotFound`."""
     row = await reader.row(_SQL["get"], tenant_id=tenant_id, id=job_id)

@@ -6,6 +6,8 @@ from app.db.database import Answer
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.paging import page
+from app.jobs.schemas import Job
+from app.memory import embedding_store
 from app.memory import space_store as store
 from app.memory.errors import (
     MemorySpaceActive,
@@ -67,6 +69,26 @@ async def activate_memory_space(call: Call, name: str, body: Activation) -> Answ
     return await store.activate(
         call.writer, call.tenant_id, name, call.if_match, allow_incomplete=body.allow_incomplete
     )
+
+
+@routes.post(
+    "/v1/memory/spaces/{name}/reembed",
+    scope="memory:write",
+    response_model=Job,
+    status_code=202,
+    transactional=True,
+    batchable=False,
+    errors=(MemorySpaceNotFound,),
+)
+async def reembed_memory_space(call: Call, name: str) -> Answer:
+    """Embed whatever has no embedding in this space, as a job.
+
+    From now on the space is filling: what is written meanwhile is embedded for it too. The job counts what was embedded
+    and what failed, and its report names the first that did. Again while it runs answers the same job; again afterwards
+    tries what has failed. Where no embedding service is configured the job fails, with `embedder_missing`, and the space
+    is filled by who sends embeddings for it.
+    """
+    return await embedding_store.fill(call.writer, call.tenant_id, name)
 
 
 @routes.delete(
