@@ -4,7 +4,7 @@ WHERE tenant_id = :tenant_id AND number = :number AND NOT active AND NOT filling
 
 -- name: hold
 -- The row of the space: whoever else asks for its job waits for this one.
-SELECT number FROM memory_spaces WHERE tenant_id = :tenant_id AND number = :number FOR NO KEY UPDATE
+SELECT revision FROM memory_spaces WHERE tenant_id = :tenant_id AND number = :number FOR NO KEY UPDATE
 
 -- name: hold_spaces
 -- Shared with whoever writes to memory; who changes the spaces waits, and is waited for.

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from app.db.database import Answer, Reader, Transaction, Writer
 from app.db.sql import Statement, load
 from app.db.vectors import packed
+from app.errors import changed
 from app.jobs import store as jobs
 from app.memory import space_store as spaces
+from app.memory.errors import MemorySpaceNotFound
 from app.memory.partitions import table_of
 from app.memory.space_store import Space
 
@@ -41,17 +43,22 @@ class Lacking:
         return self.kind, self.id
 
 
-async def fill(writer: Writer, tenant_id: str, name: str) -> Answer:
+async def fill(writer: Writer, tenant_id: str, name: str, if_match: list[int] | None) -> Answer:
     """Let the space be filled from the commit on, within a transaction, and make the job that embeds what it lacks;
-    where there is one that has not ended, it is that. Raises `MemorySpaceNotFound`.
+    where there is one that has not ended, it is that. Raises `MemorySpaceNotFound`, `PreconditionFailed`.
     """
     space = await spaces.space_named(writer, tenant_id, name)
     if not space.written:
         # What is written from then on is embedded for it too; what was written before, the job sees.
         await spaces.change(writer, tenant_id)
-        await writer.row(_SQL["fill"], tenant_id=tenant_id, number=space.number)
     # Two who ask at once make one job.
-    await writer.row(_SQL["hold"], tenant_id=tenant_id, number=space.number)
+    held = await writer.row(_SQL["hold"], tenant_id=tenant_id, number=space.number)
+    if held is None:
+        raise MemorySpaceNotFound("There is no such space.", name=name)
+    if if_match is not None and held["revision"] not in if_match:
+        raise changed("space", held["revision"])
+    if not space.written:
+        await writer.row(_SQL["fill"], tenant_id=tenant_id, number=space.number)
     arguments = {"space": name, "number": space.number}
     return await jobs.under_way(writer, tenant_id, REEMBED_KIND, arguments) or await jobs.create(
         writer, tenant_id, REEMBED_KIND, arguments

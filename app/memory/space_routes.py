@@ -85,10 +85,10 @@ async def reembed_memory_space(call: Call, name: str) -> Answer:
 
     From now on the space is filling: what is written meanwhile is embedded for it too. The job counts what was embedded
     and what failed, and its report names the first that did. Again while it runs answers the same job; again afterwards
-    tries what has failed. Where no embedding service is configured the job fails, with `embedder_missing`, and the space
-    is filled by who sends embeddings for it.
+    tries what has failed. Where no embedding service is configured the job fails, with `embedder_missing`, and who
+    sends embeddings for the space fills it.
     """
-    return await embedding_store.fill(call.writer, call.tenant_id, name)
+    return await embedding_store.fill(call.writer, call.tenant_id, name, call.if_match)
 
 
 @routes.delete(
