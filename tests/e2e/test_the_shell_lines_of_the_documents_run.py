@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.client import Cairn
 from tests.e2e.conftest import Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,10 +30,13 @@ def api() -> str:
     [
         ("docs/conversations.md", '"records":[{"id": "r1", "type": "note", "confidence": 1.0}]'),
         ("docs/attachments.md", "three small words"),
+        ("docs/contexts.md", '{"deleted":1}'),
         ("docs/events.md", '"name":"Told at once"'),
     ],
 )
-def test_the_lines_can_be_pasted_twice(served: Served, tmp_path: Path, document: str, last: str) -> None:
+def test_the_lines_can_be_pasted_twice(served: Served, cairn: Cairn, tmp_path: Path, document: str, last: str) -> None:
+    version = cairn.versions.create("wf_research", workflow={"name": "Research assistant"}, dsl={})
+    cairn.invocations.create(version_id=version.id, id="inv_1")
     for _ in range(2):
         pasted = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", f"{api()}\n{shell_lines(document)}"],
