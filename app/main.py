@@ -32,6 +32,8 @@ from app.cache.tolerant import TolerantCache
 from app.contexts.jobs import purge_expired as purge_contexts
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
+from app.documents import rules as documents
+from app.documents.store import purge as purge_documents
 from app.embeddings.embedder import Embedder
 from app.errors import AppError
 from app.events import watching as events
@@ -58,6 +60,8 @@ DESCRIPTION = "The persistence service for AI-agent workflows."
 RECURSION_MIN = 6000
 # Objects made since the last collection that start one; Python's own 700 are less than one request for 100 messages.
 GARBAGE_MIN = 10_000
+# So long the rules of a collection of documents are remembered; the statement that writes by them holds them.
+RULES_SECONDS = 300
 # How many pictures, and how many differences, wait for their turn.
 DRAWINGS_WAITING_MAX, COMPARISONS_WAITING_MAX = 16, 32
 # What is taken from a stream comes again so much later than an attempt may last: it waits a while before, and after.
@@ -96,6 +100,7 @@ def timetable(
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         housekeeping.only(Entry("purge expired contexts", purge_contexts, 60, limit=1000)),
+        housekeeping.only(Entry("purge expired documents", purge_documents, 60, limit=1000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
@@ -313,11 +318,12 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         cache, watcher = cache_of(settings, metrics), watcher_of(settings, database)
         embedder = await stack.enter_async_context(embedder_of(settings, cache, metrics))
         kept = Remembered(versions.KIND, settings.http.version_seconds, metrics.cache_read)
+        collections = Remembered(documents.KIND, RULES_SECONDS, metrics.cache_read)
         stack.push_async_callback(cache.close)
         await cache.open()
         stack.push_async_callback(watcher.close)
         hints, streams, delivering = await stack.enter_async_context(
-            on_the_bus(settings, metrics, database, watcher.heard, keys.heard, kept.heard)
+            on_the_bus(settings, metrics, database, watcher.heard, keys.heard, kept.heard, collections.heard)
         )
         blobs = blobs_of(settings)
         parts = parts_of(settings, hints, streams, cache, blobs)
@@ -328,7 +334,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         live = live_of(settings, watcher, metrics)
         service.ground = Ground(
             database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
-            blobs, embedder,
+            collections, blobs, embedder,
         )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)

@@ -22,6 +22,11 @@ from app.datasets.record_routes import routes as dataset_record_routes
 from app.datasets.routes import routes as dataset_routes
 from app.db.database import Database
 from app.deadletters.routes import routes_of as dead_letter_routes_of
+from app.documents import collection_store as documents
+from app.documents.collection_routes import routes as document_collection_routes
+from app.documents.jobs import cut_documents
+from app.documents.routes import routes as document_routes
+from app.documents.store import SHOWN as SHOWN_DOCUMENTS
 from app.embeddings.embedder import Embedder
 from app.evaluations.routes import routes as evaluation_routes
 from app.events import watching as events
@@ -81,6 +86,8 @@ SUBJECTS = (
     Subject("node_invocation", "node_invocations", ("output",), ("started", "ended"), parent="invocation_id"),
     Subject("session", "sessions", (), ("started", "ended")),
     Subject("mcp_version", "mcp_versions", (), ("released", "yanked"), parent="server_id"),
+    # Within its collection; a body that may still hold a secret reads as null.
+    Subject("document", SHOWN_DOCUMENTS, ("body",), ("created", "updated", "deleted"), parent="collection"),
     Subject("dataset", "datasets", (), ("created", "deleted")),
     Subject("dataset_version", "dataset_versions", (), ("created",), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), ("recorded",), parent="invocation_id"),
@@ -108,7 +115,11 @@ WATCHED: dict[str, Callable[[Database, Collection[Watched]], Awaitable[Collectio
 # How what was given up is tried again, by the source of its dead letter.
 REPLAYERS = {"submission": replay_submissions, "webhook": replay_deliveries}
 # What a job that a client asked for does, by kind, where it needs nothing but the database.
-KINDS: dict[str, Kind] = {workflows.DELETE_KIND: delete_workflow, datasets.DELETE_KIND: delete_dataset}
+KINDS: dict[str, Kind] = {
+    workflows.DELETE_KIND: delete_workflow,
+    datasets.DELETE_KIND: delete_dataset,
+    documents.CUT_KIND: cut_documents,
+}
 # What each group of operations is about, in the order of the document.
 TAGS = {
     "tenants": "Tenants, their API keys and their rate limits.",
@@ -134,6 +145,7 @@ TAGS = {
     "attachments": "Immutable bytes under the path of a conversation.",
     "memory": "What agents remember: spaces of embeddings, documents and records, and the search for them.",
     "artifacts": "Immutable bytes named by their SHA-256, and the names by which invocations refer to them.",
+    "documents": "JSON of any shape in collections, byte for byte, without what a collection says is secret.",
     "submissions": "The queue: work that is claimed under a lease, and settled under the attempt that claimed it.",
     "attempt markers": "Marks that an attempt was begun, kept apart from its submission.",
     "format stamps": "Which format a client's data has.",
@@ -187,6 +199,8 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *memory_space_routes,
         *artifact_routes,
         *artifact_reference_routes,
+        *document_collection_routes,
+        *document_routes,
         *submission_routes,
         *format_stamp_routes,
         *lease_routes,

@@ -52,12 +52,13 @@ class Cairn(SyncSurface):
         *,
         idempotency_key: str | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         attempt: tuple[str, str] | None = None,
         lease: tuple[str, int] | None = None,
         tenant: str | None = None,
     ) -> Cairn:
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
-        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match)
+        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match, if_none_match)
         other = Cairn.__new__(Cairn)
         SyncSurface.__init__(other, self._mode.in_manner(self._mode.manner.with_headers(more)))
         return other
@@ -101,12 +102,13 @@ class AsyncCairn(AsyncSurface):
         *,
         idempotency_key: str | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         attempt: tuple[str, str] | None = None,
         lease: tuple[str, int] | None = None,
         tenant: str | None = None,
     ) -> AsyncCairn:
         """This client with more headers, on the same connections; give an Idempotency-Key to one call only."""
-        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match)
+        more = _headers(None, tenant, attempt, lease, idempotency_key, if_match, if_none_match)
         return _on(self._mode.in_manner(self._mode.manner.with_headers(more)))
 
     def trying_again(self, retry: Retry) -> AsyncCairn:
@@ -212,6 +214,7 @@ def _headers(
     lease: tuple[str, int] | None = None,
     idempotency_key: str | None = None,
     if_match: str | None = None,
+    if_none_match: str | None = None,
 ) -> dict[str, str]:
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ValueError("key is not printable ASCII; give the key as it was shown, with nothing around it")
@@ -222,5 +225,6 @@ def _headers(
         "Lease": f"{quote(lease[0], safe='')};{lease[1]}" if lease else None,
         "Idempotency-Key": idempotency_key,
         "If-Match": if_match,
+        "If-None-Match": if_none_match,
     }
     return {name: text for name, text in given.items() if text is not None}

@@ -11,6 +11,7 @@ from app.client.conversations import Conversations
 from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
 from app.client.dead_letters import DeadLetters
+from app.client.documents import Documents
 from app.client.evolution import EvolutionRuns, Generations
 from app.client.invocations import Invocations, Messages, NodeInvocations
 from app.client.leases import Leases
@@ -66,6 +67,7 @@ class Surface(Generic[M]):
         self.attachments: Attachments[M] = Attachments(mode)
         self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
         self.artifacts: Artifacts[M] = Artifacts(mode)
+        self.documents: Documents[M] = Documents(mode)
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
         self.leases: Leases[M] = Leases(mode)

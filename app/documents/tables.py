@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -28,6 +29,8 @@ document_collections = Table(
     Column("secret_paths", ARRAY(Text), nullable=False, server_default=EMPTY_LIST),
     # How many earlier revisions of each document are kept.
     Column("history", Integer, nullable=False, server_default=text("0")),
+    # Whether bodies stored before may still hold what lies at the secret paths by now: every read cuts them then.
+    Column("uncut", Boolean, nullable=False, server_default=text("false")),
     revision(),
     moment("created_at", default=True),
     moment("updated_at", default=True),

@@ -53,6 +53,7 @@ class Ground:
     live: Live
     cache: Cache
     versions: Remembered
+    collections: Remembered
     blobs: Blobs
     # None where no service for it is configured.
     embedder: Embedder | None = None

@@ -212,8 +212,9 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
     for parameter in parameters:
         _finish_parameter(parameter)
     if path.startswith("/v1"):
-        # A POST that creates nothing changes what its path names.
-        changing = method == "post" and "{" in path and "201" not in responses and path not in WITHOUT_ETAG
+        # A POST that neither creates nor reads changes what its path names.
+        creates_or_reads = "201" in responses or route.reads
+        changing = method == "post" and "{" in path and not creates_or_reads and path not in WITHOUT_ETAG
         parameters += _request_headers(method, changing=changing, immutable="304" in responses)
     if parameters:
         operation["parameters"] = parameters

@@ -62,6 +62,12 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if case.operation.label == "PUT /v1/invocations/{invocation_id}/contexts/{scope}/{key}":
         # A JSON object, as text.
         case.query = {**(case.query or {}), "metadata": '{"of":"tests"}'}
+    if case.operation.label == "PATCH /v1/documents/{collection}/{document_id}":
+        # A shallow merge is one of two objects.
+        (case.query or {}).pop("merge", None)
+    if "/v1/documents/" in case.operation.label:
+        # What is over is not what the others work on.
+        (case.query or {}).pop("expires_at", None)
     if case.operation.label == "PUT /v1/attachments":
         # What is said of the bytes is what they are.
         body = case.body if isinstance(case.body, bytes) else str(case.body).encode()
@@ -116,6 +122,11 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         body.pop("classes", None)
     elif "/v1/conversations" in label:
         _fit_conversation(label, body)
+    elif label == "POST /v1/documents/{collection}/query":
+        # Where values are looked for is said in words; a cursor is handed out.
+        body.pop("in", None)
+        body.pop("cursor", None)
+        body.update({"contains": _without_nul(body["contains"])} if "contains" in body else {})
     elif "/v1/mcp/" in label:
         _fit_registry(label, body)
     elif "/v1/webhooks" in label:

@@ -271,6 +271,16 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/artifacts/{name}", "gone", ids={"name": "a"}),
     Line("GET /v1/invocations/{invocation_id}/artifacts", "gone"),
     Line("DELETE /v1/invocations/{invocation_id}/artifacts/{name}", "gone", ids={"name": "unused"}),
+    Line("GET /v1/documents", "list", query="?count=exact"),
+    Line("PUT /v1/documents/{collection}", "own", {"secret_paths": ["/at"], "history": 1}, ids={"collection": "made"}),
+    Line("GET /v1/documents/{collection}", "gone"),
+    Line("DELETE /v1/documents/{collection}", "gone", ids={"collection": "unused"}),
+    Line("POST /v1/documents/{collection}/query", "list", {"contains": {}}, query="?include=body"),
+    Line("PUT /v1/documents/{collection}/{document_id}", "own", {"of": SECRET}, ids={"document_id": "made"}),
+    Line("PATCH /v1/documents/{collection}/{document_id}", "own", {"of": SECRET}, ids={"document_id": "made"}),
+    Line("GET /v1/documents/{collection}/{document_id}", "gone"),
+    Line("GET /v1/documents/{collection}/{document_id}/revisions", "gone", query="?include=body&count=exact"),
+    Line("DELETE /v1/documents/{collection}/{document_id}", "gone", ids={"document_id": "unused"}),
     Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
     Line("GET /v1/submissions", "list", query="?include=input&count=exact"),
     Line("GET /v1/submissions/unsettled", "list"),
@@ -436,6 +446,10 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     assert (await client.post("/v1/artifacts", content=SECRET.encode())).status_code == 201
     for name in ("a", "unused"):
         await made("PUT", f"/v1/invocations/i/artifacts/{name}", {"hash": HASH, "metadata": {"of": SECRET}})
+    for name in ("col", "unused"):
+        await made("PUT", f"/v1/documents/{name}", {"history": 2})
+    for name in ("d", "d", "unused"):
+        await made("PUT", f"/v1/documents/col/{name}", {"of": SECRET})
     for run_id in ("run", "ending"):
         await made("POST", "/v1/evolution-runs", {"id": run_id, "goal_text": SECRET, "config": {"of": SECRET}})
     await made("PUT", "/v1/evolution-runs/run/checkpoint", {"of": SECRET})
@@ -477,6 +491,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         "name": "stamp",
         "scope": "workflow",
         "key": "key",
+        "collection": "col",
+        "document_id": "d",
         **letters,
         "webhook_id": "wh",
         "delivery_id": delivery_id,

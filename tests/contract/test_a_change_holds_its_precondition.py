@@ -20,6 +20,9 @@ CHANGES = [
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
     ("PUT", "/v1/format-stamps/f", {"value": "new"}),
+    ("PUT", "/v1/documents/c", {"history": 1}),
+    ("PUT", "/v1/documents/c/d", [1]),
+    ("PATCH", "/v1/documents/c/d", {"a": 1}),
     ("PATCH", "/v1/sessions/s", {"status": "suspended"}),
     ("PATCH", "/v1/mcp/servers/m", {"display_name": "new"}),
     ("PATCH", "/v1/mcp/servers/m/versions/mv", {"listed": False}),
@@ -48,6 +51,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await client.put("/v1/versions/v/io", json=[0])
     await client.put("/v1/invocations/inv/contexts/s/k", json=[0])
     await make.created("/v1/sessions", id="s")
+    await client.put("/v1/documents/c/d", json={})
     await client.put("/v1/format-stamps/f", json={"value": "old"})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")
@@ -110,6 +114,9 @@ async def test_nothing_is_made_under_a_precondition(
     for caller, path in (
         (client, "/v1/workflows/absent"),
         (client, "/v1/versions/bare/io"),
+        (client, "/v1/documents/absent"),
+        (client, "/v1/documents/absent/d"),
+        (client, "/v1/documents/c/absent"),
         (client, "/v1/evolution-runs/bare/checkpoint"),
         (operator, "/v1/tenants/absent"),
     ):
@@ -137,6 +144,8 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/sessions/s"),
         ("DELETE", "/v1/format-stamps/f"),
         ("DELETE", "/v1/invocations/inv/contexts/s/k"),
+        ("DELETE", "/v1/documents/c"),
+        ("DELETE", "/v1/documents/c/d"),
         ("DELETE", "/v1/mcp/servers/m"),
         ("DELETE", "/v1/mcp/servers/m/versions/mv"),
         ("DELETE", "/v1/mcp/configs/c"),

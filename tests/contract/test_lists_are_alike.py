@@ -42,6 +42,8 @@ LISTS = {
     "memory spaces": "/v1/memory/spaces",
     "artifacts": "/v1/artifacts",
     "artifacts of an invocation": "/v1/invocations/inv/artifacts",
+    "document collections": "/v1/documents",
+    "revisions of a document": "/v1/documents/w/v/revisions",
     "format stamps": "/v1/format-stamps",
     "dead letters": "/v1/dead-letters",
     "leases": "/v1/leases",
@@ -89,6 +91,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await client.put(f"/v1/invocations/inv/artifacts/{name}", json={"hash": artifact["hash"]})
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
         await client.put(f"/v1/memory/spaces/{name}", json={"model": "m", "dimensions": 3})
+        await client.put(f"/v1/documents/{name}", json={"history": 2})
         await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})
         await given_up(client, f"given up {name}")
         await make.created("/v1/webhooks", id=name, url="http://127.0.0.1:9/")
@@ -107,6 +110,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/datasets/w/versions", id=name)
         await make.created("/v1/datasets/w/records", id=name)
         await make.created("/v1/evaluators", id=name, name="e")
+    for _ in range(3):
+        await client.put("/v1/documents/w/v", json={})
     await arrange_submissions(client)
     # Its day is not known; and it is a child.
     await make.invocation(id="waiting", version_id="v", status="queued", parent_invocation_id="inv")

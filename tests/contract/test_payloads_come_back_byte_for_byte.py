@@ -27,6 +27,7 @@ MEMBERS = (
     "state",
     "checkpoint",
     "data",
+    "body",
 )
 
 
@@ -74,6 +75,9 @@ class Record:
             ("PUT", "/v1/evolution-runs/r/checkpoint", payload),
             ("PUT", "/v1/conversations/checkpoint?path=c",
              b'{"offset":"-1","incarnation":"i","format_version":1, "data" :%b}' % payload),
+            ("PUT", "/v1/documents/c", b'{"history":1}'),
+            ("PUT", "/v1/documents/c/d", payload),
+            ("PUT", "/v1/documents/c/d", payload),
         ]  # fmt: skip
 
     def reads(self) -> Mapping[str, tuple[str, ...]]:
@@ -100,6 +104,7 @@ class Record:
             "/v1/datasets/ds/records?include=workflow_input,ground_truth": ("workflow_input", "ground_truth"),
             "/v1/evolution-runs/r/generations/last-completed": ("checkpoint",),
             "/v1/conversations/checkpoint?path=c": ("data",),
+            "/v1/documents/c/d/revisions?include=body": ("body",),
         }
 
 
@@ -129,8 +134,11 @@ async def check_reads(client: httpx.AsyncClient, record: Record, payload: bytes)
         f"/v1/versions/{record.version}/dsl",
         f"/v1/versions/{record.version}/io",
         "/v1/evolution-runs/r/checkpoint",
+        "/v1/documents/c/d",
     ):
         assert (await client.get(path)).content == payload
+    found = await send(client, "POST", "/v1/documents/c/query", b'{"include":["body"]}')
+    assert shows(found.content, "body", payload) == 1
     together = await send(client, "POST", "/v1/batch", batch(*(("GET", path, None) for path in record.reads())))
     assert together.status_code == 200, together.text
     for member in MEMBERS:
@@ -167,7 +175,7 @@ async def test_every_payload_is_in_the_events_that_are_asked_for_it(
         assert (await send(client, method, path, body)).status_code in OK
     await drain(sequencer(lambda _waited: None), service.ground.database)
     plain = await client.get("/v1/events?limit=100")
-    asked = await client.get("/v1/events?limit=100&include=dsl,input,output,fitness")
+    asked = await client.get("/v1/events?limit=100&include=dsl,input,output,fitness,body")
     types = [event["type"] for event in plain.json()["items"]]
     shown = {
         "dsl": types.count("version.created"),
@@ -175,6 +183,7 @@ async def test_every_payload_is_in_the_events_that_are_asked_for_it(
         "fitness": types.count("invocation.started") + types.count("invocation.ended"),
         "output": sum(types.count(f"{kind}.{what}") for kind in ("invocation", "node_invocation")
                       for what in ("started", "ended")),
+        "body": types.count("document.created") + types.count("document.updated"),
     }  # fmt: skip
     assert min(shown.values()) > 0
     for member, times in shown.items():
@@ -188,7 +197,7 @@ async def test_every_payload_is_in_the_answer_to_its_write_and_in_the_replay_whe
 ) -> None:
     record, payload = Record(f"v-{uuid.uuid4().hex}", "i"), PAYLOADS[name]
     members = [("dsl",), None, ("input", "fitness"), (), ("input", "output"), ("payload",), ("output",), ("output",),
-               ("state",), ("workflow_input", "ground_truth"), (), (), (), ()]  # fmt: skip
+               ("state",), ("workflow_input", "ground_truth"), (), (), (), (), (), ("body",), ("body",)]  # fmt: skip
     for place, ((method, path, body), shown) in enumerate(zip(record.writes(payload), members, strict=True)):
         asked = f"{path}?include={','.join(shown)}" if shown else path
         first = await send(client, method, asked, body, **{"idempotency-key": f"k{place}"})
