@@ -367,7 +367,7 @@ def create_app(settings: Settings | None = None) -> Service:
             yield
 
     return Service(
-        endpoints(chosen.webhooks),
+        endpoints(chosen),
         title="Cairn",
         version=__version__,
         description=DESCRIPTION,

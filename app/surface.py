@@ -50,11 +50,12 @@ from app.mcp.routes import routes as mcp_server_routes
 from app.mcp.version_routes import routes as mcp_version_routes
 from app.memory.embedding_store import REEMBED_KIND
 from app.memory.reembedding import Reembedding
+from app.memory.search_routes import routes_of as memory_search_routes_of
 from app.memory.space_routes import routes as memory_space_routes
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
-from app.settings import WebhookSettings
+from app.settings import Settings
 from app.stamps.routes import routes as format_stamp_routes
 from app.submissions import watching as submissions
 from app.submissions.join_routes import routes as submission_join_routes
@@ -164,11 +165,12 @@ def kinds_of(embedder: Embedder | None, reembed_batch: int) -> dict[str, Kind]:
     return {**KINDS, REEMBED_KIND: Reembedding(embedder, reembed_batch)}
 
 
-def endpoints(settings: WebhookSettings) -> list[Endpoint]:
+def endpoints(settings: Settings) -> list[Endpoint]:
     """Every operation of the API, in the order in which it is documented."""
-    keys = settings.encryption_keys
+    webhooks = settings.webhooks
+    keys = webhooks.encryption_keys
     seal = Seal(None if keys is None else keys.get_secret_value())
-    addresses = Addresses(settings.allow_private)
+    addresses = Addresses(webhooks.allow_private)
     return [
         *tenant_routes,
         *workflow_routes,
@@ -197,6 +199,7 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *mcp_config_routes,
         *attachment_routes,
         *memory_space_routes,
+        *memory_search_routes_of(settings.memory),
         *artifact_routes,
         *artifact_reference_routes,
         *document_collection_routes,
@@ -204,7 +207,7 @@ def endpoints(settings: WebhookSettings) -> list[Endpoint]:
         *submission_routes,
         *format_stamp_routes,
         *lease_routes,
-        *webhook_routes_of(SUBJECTS, seal, addresses, settings.rotation_seconds),
+        *webhook_routes_of(SUBJECTS, seal, addresses, webhooks.rotation_seconds),
         *delivery_routes,
         *dead_letter_routes_of(REPLAYERS),
         *submission_transition_routes,

@@ -20,6 +20,7 @@ from app.client.maintenance import Maintenance
 from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
 from app.client.memory import MemorySpaces
+from app.client.memory_search import Memory
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.sessions import Checkpoints, Sessions
 from app.client.stamps import FormatStamps
@@ -65,6 +66,7 @@ class Surface(Generic[M]):
         self.attempt_markers: AttemptMarkers[M] = AttemptMarkers(mode)
         self.conversations: Conversations[M] = Conversations(mode)
         self.attachments: Attachments[M] = Attachments(mode)
+        self.memory: Memory[M] = Memory(mode)
         self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
         self.artifacts: Artifacts[M] = Artifacts(mode)
         self.documents: Documents[M] = Documents(mode)

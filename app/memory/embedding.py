@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from app.db.vectors import packed
 from app.errors import InvalidInput, invalid
@@ -27,6 +27,10 @@ class Embedding(Verbatim):
     """The text of an array of numbers; it is read once it is known how many there must be."""
 
     __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(cls, core_schema.is_instance_schema(Verbatim))
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: Any) -> dict[str, Any]:

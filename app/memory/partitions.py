@@ -21,9 +21,9 @@ class Metric:
 
 METRICS = {
     "cosine": Metric("<=>", "cosine_ops", "1 - {d}"),
-    "l2": Metric("<->", "l2_ops", "-({d})"),
+    "l2": Metric("<->", "l2_ops", "0 - {d}"),
     # The operator gives the negative product, so that less is nearer.
-    "inner_product": Metric("<#>", "ip_ops", "-({d})"),
+    "inner_product": Metric("<#>", "ip_ops", "0 - {d}"),
 }
 
 
@@ -45,6 +45,10 @@ def creation(number: int, dimensions: int) -> list[str]:
         f" CONSTRAINT ck_{table}_dimensions CHECK (vector_dims(embedding) = {dimensions}))",
         f"CREATE INDEX ix_{table}_metadata ON {table} USING gin (metadata jsonb_path_ops)",
         f"CREATE INDEX ix_{table}_lexemes ON {table} USING gin (lexemes)",
+        *(
+            f"CREATE INDEX ix_{table}_{column} ON {table} ({column}) WHERE {column} IS NOT NULL"
+            for column in ("session_id", "invocation_id")
+        ),
         f"ALTER TABLE memory_vectors ATTACH PARTITION {table} FOR VALUES IN ({number})",
     ]
 

@@ -73,4 +73,10 @@ class MemorySettings(Group):
         le=10_000_000,
         description="hnsw.max_scan_tuples: then a filtered search turns to comparing all.",
     )
+    text_rows_max: int = Field(
+        10_000,
+        ge=1000,
+        le=1_000_000,
+        description="A search by words ranks at most so many matches; where more match, its answer is not exact.",
+    )
     reembed_batch: int = Field(200, ge=1, le=2000, description="Items that one step of a re-embedding takes.")

@@ -264,6 +264,7 @@ SCRIPT = [
     Line("POST /v1/memory/spaces/{name}/activate", "gone", {}, ids={"name": "space"}),
     Line("POST /v1/memory/spaces/{name}/reembed", "gone", ids={"name": "space"}),
     Line("DELETE /v1/memory/spaces/{name}", "gone", ids={"name": "unused"}),
+    Line("POST /v1/memory/search", "gone", {"query": SECRET, "space": "space"}),
     Line("POST /v1/artifacts", "own", content=b"made"),
     Line("GET /v1/artifacts", "list", query="?count=exact"),
     Line("GET /v1/artifacts/{hash}", "gone", ids={"hash": HASH}),

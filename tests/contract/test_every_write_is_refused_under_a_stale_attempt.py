@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from app.settings import WebhookSettings
+from app.settings import Settings
 from app.surface import endpoints
 from tests.contract.script import SCRIPT, Line
 from tests.contract.test_no_tenant_sees_another import World, world
 from tests.digests import digests
 
-ROUTES = endpoints(WebhookSettings())
+ROUTES = endpoints(Settings(_env_file=None))
 STALE = {"submission-attempt": "sub;lost"}
 
 

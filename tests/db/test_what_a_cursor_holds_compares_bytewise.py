@@ -9,12 +9,12 @@ import asyncpg
 
 from app.db.page import Listing
 from app.db.sql import Statement
-from app.settings import WebhookSettings
+from app.settings import Settings
 from app.surface import endpoints
 
 
 async def test_every_text_of_every_cursor_has_the_collation_c(clone: Callable[[], Awaitable[str]]) -> None:
-    assert endpoints(WebhookSettings())
+    assert endpoints(Settings(_env_file=None))
     # Drawing a picture puts all objects out of the collector's sight.
     gc.unfreeze()
     listings = [found for found in gc.get_objects() if isinstance(found, Listing) and found.name != "paged"]

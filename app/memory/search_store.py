@@ -1,0 +1,70 @@
+"""Searching memory: what is asked becomes one statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from app.db.database import Answer, Reader
+from app.errors import PersistenceError
+from app.memory.search_sql import FUSED_MIN, NARROWING, Form, statement
+from app.memory.space_store import Space
+from app.settings import MemorySettings
+
+# hnsw.ef_search has this bound.
+BREADTH_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for. `given` holds the members of the request; `vector` is the embedding, packed."""
+
+    space: Space
+    mode: str
+    vector: bytes | None
+    given: dict[str, Any]
+
+
+async def search(reader: Reader, tenant_id: str, question: Question, settings: MemorySettings) -> Answer | None:
+    """What is nearest, the best first; None where the space was removed meanwhile."""
+    given, space = question.given, question.space
+    top_k: int = given.get("top_k", 10)
+    narrowed = frozenset(name for name in NARROWING if given.get(name) is not None)
+    by_vector, by_words = question.mode != "text", question.mode != "vector"
+    wanted = max(top_k, FUSED_MIN) if by_vector and by_words else top_k
+    most = 1 << (wanted - 1).bit_length()
+    form = Form(
+        number=space.number,
+        dimensions=space.dimensions,
+        metric=space.metric,
+        by_vector=by_vector,
+        by_words=by_words,
+        most=most,
+        breadth=settings.search_breadth,
+        exact_rows=settings.exact_rows_max,
+        text_rows=settings.text_rows_max,
+        narrowed=narrowed,
+        explain=bool(given.get("explain")),
+    )
+    arguments = {name: given.get(name) for name in NARROWING} | {
+        "tenant_id": tenant_id,
+        "embedding": question.vector,
+        "query": given.get("query"),
+        "language": space.language,
+        "space": space.name,
+        "mode": question.mode,
+        "wanted": wanted,
+        "top_k": top_k,
+        "breadth": str(min(BREADTH_MAX, max(settings.search_breadth, 2 * most))),
+        "scan_rows": str(settings.scan_rows_max),
+    }
+    try:
+        row = await reader.row(statement(form), **arguments)
+    except PersistenceError as error:
+        if isinstance(error.__cause__, asyncpg.UndefinedTableError):
+            return None
+        raise
+    assert row is not None  # an aggregate has a row
+    return Answer(200, row["body"])
