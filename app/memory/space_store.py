@@ -160,16 +160,18 @@ async def activate(
 
     Raises `MemorySpaceNotFound`, `PreconditionFailed`; `MemorySpaceIncomplete` where items have no embedding in it.
     """
-    stored = await _stored(writer, tenant_id, name)
-    if not stored["active"] and not allow_incomplete:
+    space = await space_named(writer, tenant_id, name)
+    if not space.active and not allow_incomplete:
         # Before the lock, since it may take a while: what is written meanwhile is embedded for it, if it is filling.
-        await _refuse_incomplete(writer, tenant_id, await space_named(writer, tenant_id, name))
+        await _refuse_incomplete(writer, tenant_id, space)
     await change(writer, tenant_id)
     stored = await _stored(writer, tenant_id, name)
     if if_match is not None and stored["revision"] not in if_match:
         raise changed("space", stored["revision"])
     if stored["active"]:
         return Answer(200, stored["body"], stored["revision"])
+    if not space.filling and not allow_incomplete:
+        await _refuse_incomplete(writer, tenant_id, space)
     await writer.row(_SQL["rest"], tenant_id=tenant_id)
     answer = await writer.answer(_SQL["activate"], tenant_id=tenant_id, name=name)
     assert answer is not None  # held since it was looked at

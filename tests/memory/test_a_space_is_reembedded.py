@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import asyncpg
 import pytest
 
 from app.background.runner import drain
@@ -17,7 +18,7 @@ from tests.memory import embedding_server as served
 from tests.memory.embedding_server import EmbeddingServer, embedding_server
 from tests.memory.reembedding import Memory, approximately, numbered, remembering
 from tests.payloads import problem
-from tests.waiting import eventually
+from tests.waiting import eventually, held_up
 
 DUE = Statement("UPDATE jobs SET lease_expires_at = clock_timestamp() WHERE tenant_id = :t AND state = 'running'")
 
@@ -203,6 +204,30 @@ async def test_a_space_that_is_deleted_meanwhile_ends_the_job(memory: Memory) ->
     await drain(memory.runner().run, memory.database)
     failed = await memory.job(path)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "memory_space_not_found")
+
+
+async def test_what_is_written_while_a_space_is_activated_is_not_forgotten(memory: Memory) -> None:
+    """Nothing lacks an embedding when it is looked for, but something is being written that the space does not get."""
+    for name in ("a", "b"):
+        await memory.space(name)
+    connection = await asyncpg.connect(memory.database.url)
+    try:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute("SELECT cairn_hold_spaces($1, NULL)", memory.tenant)
+        await connection.execute(
+            "INSERT INTO memory_items (tenant_id, kind, id, content, digest) VALUES ($1, 'record', 'r', 'red', '')",
+            memory.tenant,
+        )
+        activating = asyncio.create_task(memory.client.post("/v1/memory/spaces/b/activate"))
+        await held_up(memory.service)
+        await transaction.commit()
+    finally:
+        await connection.close()
+    refused = await activating
+    assert (problem(refused), refused.json()["missing"]) == ((409, "memory_space_incomplete"), 1)
+    allowed = await memory.client.post("/v1/memory/spaces/b/activate", json={"allow_incomplete": True})
+    assert (allowed.status_code, allowed.json()["active"]) == (200, True)
 
 
 async def test_without_an_embedding_service_the_job_says_so(memory: Memory, service: Service, make: Make) -> None:
