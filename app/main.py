@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from app import __version__
+from app.artifacts.jobs import Collection
 from app.background.delivering import Delivering
 from app.background.housekeeping import purge_kept_answers
 from app.background.runner import RUN_SECONDS, Entry, Runner
@@ -49,7 +50,7 @@ from app.logs import configure_logs
 from app.memory.jobs import drop_deleted_spaces
 from app.settings import Settings
 from app.submissions.jobs import expiry
-from app.surface import SUBJECTS, TAGS, WATCHED, endpoints, kinds_of
+from app.surface import HOLDERS, SUBJECTS, TAGS, WATCHED, endpoints, kinds_of
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tracing import flush, tracer_for
@@ -66,6 +67,8 @@ RULES_SECONDS = 300
 DRAWINGS_WAITING_MAX, COMPARISONS_WAITING_MAX = 16, 32
 # What is taken from a stream comes again so much later than an attempt may last: it waits a while before, and after.
 AGAIN_SECONDS = 30
+# All objects are listed so much more rarely than artifacts are looked at.
+COLLECTIONS_IN_SWEEP = 12
 # How long the end waits for the database to hear of it.
 LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
@@ -92,6 +95,14 @@ def timetable(
         hints.publish(*events.keys_of(tenant_ids))
         delivering.sequenced.ring()
 
+    collection = Collection(
+        blobs_of(settings),
+        HOLDERS,
+        settings.blobs.grace_seconds,
+        metrics.artifact_collected,
+        metrics.collection_finished,
+    )
+    collect_seconds = settings.blobs.collect_seconds
     sequence = sequencer(metrics.sequenced_after, tell_of_events)
     return [
         Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
@@ -101,6 +112,8 @@ def timetable(
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         housekeeping.only(Entry("purge expired contexts", purge_contexts, 60, limit=1000)),
         housekeeping.only(Entry("purge expired documents", purge_documents, 60, limit=1000)),
+        housekeeping.only(Entry("collect artifacts", collection.collect, collect_seconds, limit=200)),
+        housekeeping.only(Entry("sweep objects", collection.sweep, collect_seconds * COLLECTIONS_IN_SWEEP, limit=5000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),

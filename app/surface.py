@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 
+from app.artifacts import reference_store as artifact_references
 from app.artifacts.reference_routes import routes as artifact_reference_routes
 from app.artifacts.routes import routes as artifact_routes
 from app.attachments.routes import routes as attachment_routes
@@ -121,6 +122,11 @@ KINDS: dict[str, Kind] = {
     datasets.DELETE_KIND: delete_dataset,
     documents.CUT_KIND: cut_documents,
 }
+# What holds an artifact `a`: it is not collected while one of these is true.
+HOLDERS = (
+    artifact_references.HOLDER,
+    "EXISTS (SELECT FROM contexts AS c WHERE c.tenant_id = a.tenant_id AND c.artifact_hash = a.hash)",
+)
 # What each group of operations is about, in the order of the document.
 TAGS = {
     "tenants": "Tenants, their API keys and their rate limits.",

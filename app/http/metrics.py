@@ -103,6 +103,16 @@ class Metrics:
         self.letters_announced = Counter(
             "cairn_dead_letters_announced", "Dead letters of webhooks told on the bus.", registry=self.registry
         )
+        self._artifacts_collected = Counter(
+            "cairn_artifacts_collected", "Artifacts whose bytes were deleted.", registry=self.registry
+        )
+        self._artifact_bytes_collected = Counter(
+            "cairn_artifact_bytes_collected", "Bytes of artifacts that were deleted.", registry=self.registry
+        )
+        self._collection_finished = Gauge(
+            "cairn_artifacts_collected_timestamp_seconds", "When artifacts were last looked at that can be collected.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
         # Each process measures the same for all of them, so the last one to look is right.
         self.webhook_pending = Gauge(
             "cairn_webhook_pending", "Deliveries that wait, counted up to 100,000.", registry=self.registry,
@@ -189,6 +199,15 @@ class Metrics:
     def webhook_attempted(self, outcome: str, seconds: float) -> None:
         """Count an attempt at a delivery: `delivered`, `failed`, `dead` or `interrupted`."""
         self.webhook_attempts.labels(outcome).observe(seconds)
+
+    def artifact_collected(self, size_bytes: int) -> None:
+        """Count an artifact that was deleted."""
+        self._artifacts_collected.inc()
+        self._artifact_bytes_collected.inc(size_bytes)
+
+    def collection_finished(self) -> None:
+        """Note that a run of collection came to its end."""
+        self._collection_finished.set_to_current_time()
 
     def sequenced_after(self, waited: list[float]) -> None:
         """Count events that were given a position, and how long each of them waited for it, in seconds."""
