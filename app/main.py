@@ -47,7 +47,7 @@ from app.http.parts import Parts
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
-from app.memory.jobs import drop_deleted_spaces
+from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.settings import Settings
 from app.submissions.jobs import expiry
 from app.surface import HOLDERS, SUBJECTS, TAGS, WATCHED, endpoints, kinds_of
@@ -115,6 +115,7 @@ def timetable(
         housekeeping.only(Entry("collect artifacts", collection.collect, collect_seconds, limit=200)),
         housekeeping.only(Entry("sweep objects", collection.sweep, collect_seconds * COLLECTIONS_IN_SWEEP, limit=5000)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
+        housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
         *delivering.entries(),

@@ -50,6 +50,7 @@ from app.mcp.config_routes import routes as mcp_config_routes
 from app.mcp.routes import routes as mcp_server_routes
 from app.mcp.version_routes import routes as mcp_version_routes
 from app.memory.embedding_store import REEMBED_KIND
+from app.memory.item_routes import routes_of as memory_item_routes_of
 from app.memory.reembedding import Reembedding
 from app.memory.search_routes import routes_of as memory_search_routes_of
 from app.memory.space_routes import routes as memory_space_routes
@@ -205,6 +206,7 @@ def endpoints(settings: Settings) -> list[Endpoint]:
         *mcp_config_routes,
         *attachment_routes,
         *memory_space_routes,
+        *memory_item_routes_of(settings.memory),
         *memory_search_routes_of(settings.memory),
         *artifact_routes,
         *artifact_reference_routes,

@@ -19,7 +19,7 @@ from app.client.live import AsyncConversations, AsyncEvents, SyncConversations, 
 from app.client.maintenance import Maintenance
 from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
-from app.client.memory import MemorySpaces
+from app.client.memory import MemoryDocuments, MemoryRecords, MemorySpaces
 from app.client.memory_search import Memory
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.sessions import Checkpoints, Sessions
@@ -70,6 +70,8 @@ class Surface(Generic[M]):
         self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
         self.artifacts: Artifacts[M] = Artifacts(mode)
         self.documents: Documents[M] = Documents(mode)
+        self.memory_documents: MemoryDocuments[M] = MemoryDocuments(mode)
+        self.memory_records: MemoryRecords[M] = MemoryRecords(mode)
         self.format_stamps: FormatStamps[M] = FormatStamps(mode)
         self.dead_letters: DeadLetters[M] = DeadLetters(mode)
         self.leases: Leases[M] = Leases(mode)

@@ -30,6 +30,22 @@ def problem(error: AppError, instance: str, request_id: str) -> bytes:
     return json.dumps(members, default=str).encode("ascii")
 
 
+def problem_within(error: AppError, pointer: str) -> bytes:
+    """A refusal of a part of a call that is answered as a whole; the part is at `pointer` of the body."""
+    facts = dict(error.facts)
+    if "errors" in facts:
+        facts["errors"] = [{**found, "pointer": pointer + found["pointer"]} for found in facts["errors"]]
+    members: dict[str, Any] = {
+        "status": error.status,
+        "type": f"/problems/{error.code}",
+        "title": error.title,
+        "detail": error.detail,
+        "code": error.code,
+        **facts,
+    }
+    return json.dumps(members, default=str).encode("ascii")
+
+
 def rejected(error: ValidationError, *, query: bool = False) -> InvalidInput:
     """What a model refused, as one refusal that names every place; a query parameter is named, not pointed to."""
     found = [

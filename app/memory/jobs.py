@@ -1,4 +1,4 @@
-"""What happens to memory beside the requests: the partitions of deleted spaces are dropped."""
+"""What happens to memory beside the requests: what has expired leaves, partitions of deleted spaces are dropped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncpg
 from app.db.database import Database
 from app.db.sql import Statement
 from app.errors import Unavailable
+from app.memory import item_store
 from app.memory.partitions import table_of
 
 # The parent is locked too, and whoever meets a partition for the first time looks at it: nobody waits for us longer.
@@ -34,3 +35,8 @@ async def drop_deleted_spaces(database: Database, limit: int) -> int:
         else:
             dropped += 1
     return dropped
+
+
+async def purge_expired_items(database: Database, limit: int) -> int:
+    """Remove items that have expired, with their vectors; nobody sees them any more."""
+    return await item_store.purge(database, limit)

@@ -62,6 +62,9 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if case.operation.label == "PUT /v1/invocations/{invocation_id}/contexts/{scope}/{key}":
         # A JSON object, as text.
         case.query = {**(case.query or {}), "metadata": '{"of":"tests"}'}
+    if case.operation.label in ("GET /v1/memory/documents", "GET /v1/memory/records"):
+        # As above.
+        (case.query or {}).pop("metadata", None)
     if case.operation.label == "PATCH /v1/documents/{collection}/{document_id}":
         # A shallow merge is one of two objects.
         (case.query or {}).pop("merge", None)
@@ -138,6 +141,13 @@ def _fit(label: str, body: dict[str, Any]) -> None:
         # The space has a size, no service makes embeddings, and `jsonb` holds no U+0000.
         body.pop("embedding", None)
         body.update(space="space", mode="text", query=body.get("query") or "words")
+    elif "/v1/memory/" in label:
+        # What arrangement made lives on, in the space that there is; an embedding has the size of that.
+        for item in (body, *(body.get("items") or ())):
+            item.pop("space", None)
+            item.pop("expires_at", None)
+            if item.get("embedding") is not None:
+                item.update(embedding=[1, 2, 3])
     elif label == "POST /v1/dead-letters/replay":
         # A cursor is handed out; what is replayed is not what the others work on.
         body.pop("cursor", None)

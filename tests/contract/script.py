@@ -42,9 +42,9 @@ MOVING = {**COPYING, "source": {"scope": "workflow", "key": "moving"}, "target":
 MARKER = "?submission_id=m&attempt_id={}"
 
 # gone: 404, as if it were not there. list: 200, and nothing of the owner in it. own: a row of the caller's own.
-# waits: 200, and nothing comes as long as the stream lasts.
+# bare: 409, since the caller has no space of its own. waits: 200, and nothing comes as long as the stream lasts.
 # operator: 403 or 404 for every tenant's key. open: the same for everyone.
-Sees = Literal["gone", "list", "waits", "own", "operator", "open"]
+Sees = Literal["gone", "list", "waits", "own", "bare", "operator", "open"]
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,16 @@ SCRIPT = [
     Line("GET /v1/documents/{collection}/{document_id}", "gone"),
     Line("GET /v1/documents/{collection}/{document_id}/revisions", "gone", query="?include=body&count=exact"),
     Line("DELETE /v1/documents/{collection}/{document_id}", "gone", ids={"document_id": "unused"}),
+    Line("POST /v1/memory/documents", "bare", {"id": "made", "content": SECRET}),
+    Line("GET /v1/memory/documents", "list", query="?count=exact"),
+    Line("GET /v1/memory/documents/{item_id}", "gone", query="?include=embedding"),
+    Line("PATCH /v1/memory/documents/{item_id}", "gone", {"metadata": {"of": SECRET}}),
+    Line("DELETE /v1/memory/documents/{item_id}", "gone", ids={"item_id": "unused"}),
+    Line("POST /v1/memory/records", "bare", {"items": [{"id": "made", "content": SECRET}]}),
+    Line("GET /v1/memory/records", "list", query="?count=exact"),
+    Line("GET /v1/memory/records/{item_id}", "gone"),
+    Line("PATCH /v1/memory/records/{item_id}", "gone", {"content": SECRET}),
+    Line("DELETE /v1/memory/records/{item_id}", "gone", ids={"item_id": "unused"}),
     Line("POST /v1/submissions", "own", {**SUBMISSION, "id": "made", "input": "answered"}),
     Line("GET /v1/submissions", "list", query="?include=input&count=exact"),
     Line("GET /v1/submissions/unsettled", "list"),
@@ -437,6 +447,9 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         await made("POST", f"/v1/leases/{name}/acquire", {"holder": SECRET, "lease_seconds": 3600})
     for name in ("space", "unused"):
         await made("PUT", f"/v1/memory/spaces/{name}", {"model": SECRET, "dimensions": 3})
+        item = {"id": "item" if name == "space" else name, "content": SECRET, "metadata": {"of": SECRET}}
+        await made("POST", "/v1/memory/documents", {**item, "embedding": [1, 2, 3]})
+        await made("POST", "/v1/memory/records", item)
     for name in ("stamp", "unused"):
         await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
     await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})
@@ -480,6 +493,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         "number": "0",
         "key_id": "k",
         "session_id": "s",
+        "item_id": "item",
         "server_id": "srv",
         "tool_name": "t",
         "config_id": "c",

@@ -29,6 +29,7 @@ CHANGES = [
     ("PATCH", "/v1/mcp/configs/c", {"enabled": False}),
     ("PUT", "/v1/mcp/configs/c", {"user_id": "u", "name": "new"}),
     ("PUT", "/v1/mcp/users/u/configs", {"items": [{"name": "new", "server_id": "m"}]}),
+    ("PATCH", "/v1/memory/records/m", {"content": "new"}),
     ("PATCH", "/v1/datasets/d", {"name": "new"}),
     ("PATCH", "/v1/evaluators/e", {"name": "new"}),
     ("PATCH", "/v1/evolution-runs/r", {"notes": "new"}),
@@ -52,6 +53,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await client.put("/v1/invocations/inv/contexts/s/k", json=[0])
     await make.created("/v1/sessions", id="s")
     await client.put("/v1/documents/c/d", json={})
+    await client.put("/v1/memory/spaces/m", json={"model": "m", "dimensions": 3})
+    await make.created("/v1/memory/records", id="m", content="old")
     await client.put("/v1/format-stamps/f", json={"value": "old"})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")

@@ -33,6 +33,7 @@ CREATES = {
     "dataset": ("/v1/datasets", b'{"id":"x","name":"n",%s}'),
     "dataset version": ("/v1/datasets/ds/versions", b'{"id":"x",%s}'),
     "dataset record": ("/v1/datasets/ds/records", b'{"id":"x",%s}'),
+    "memory item": ("/v1/memory/records", b'{"id":"x","content":"c",%s}'),
     "evaluator": ("/v1/evaluators", b'{"id":"x","name":"n",%s}'),
 }
 
@@ -47,6 +48,7 @@ async def record(make: Make) -> None:
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="n")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="0")
     await make.created("/v1/evolution-runs", id="r")
+    assert (await make.client.put("/v1/memory/spaces/m", json={"model": "m", "dimensions": 3})).status_code == 201
 
 
 def body(kind: str, members: bytes = SENT, number: bytes = b"1") -> bytes:
@@ -130,6 +132,7 @@ async def test_ids_made_by_the_service_are_in_the_order_of_time(client: httpx.As
         ("/v1/datasets/ds/versions", {}),
         ("/v1/datasets/ds/records", {}),
         ("/v1/evaluators", {"name": "e"}),
+        ("/v1/memory/documents", {"content": "c"}),
     ):
         made = [(await make.created(path, **{**fields, **({"id": None} if n else {})}))["id"] for n in range(2)]
         assert all(map(UUID7, made)), made

@@ -39,6 +39,8 @@ LISTS = {
     "mcp tools": "/v1/mcp/servers/w/versions/v/tools",
     "mcp configs": "/v1/mcp/configs",
     "attachments": "/v1/attachments/references",
+    "memory documents": "/v1/memory/documents",
+    "memory records": "/v1/memory/records",
     "memory spaces": "/v1/memory/spaces",
     "artifacts": "/v1/artifacts",
     "artifacts of an invocation": "/v1/invocations/inv/artifacts",
@@ -92,6 +94,8 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await client.put(f"/v1/format-stamps/{name}", json={"value": "1"})
         await client.put(f"/v1/memory/spaces/{name}", json={"model": "m", "dimensions": 3})
         await client.put(f"/v1/documents/{name}", json={"history": 2})
+        for kind in ("documents", "records"):
+            await make.created(f"/v1/memory/{kind}", id=name, content="c")
         await client.post(f"/v1/leases/{name}/acquire", json={"holder": "h"})
         await given_up(client, f"given up {name}")
         await make.created("/v1/webhooks", id=name, url="http://127.0.0.1:9/")

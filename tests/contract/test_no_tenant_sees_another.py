@@ -95,6 +95,7 @@ def _check(line: Line, answer: httpx.Response, *, changed: bool) -> None:
         "list": {200, 204},
         "waits": {200},
         "own": {200, 201},
+        "bare": {409},
         "operator": {403, 404},
         "open": {200},
     }
