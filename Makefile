@@ -100,7 +100,7 @@ lock: .venv/installed ## Resolve both locks again from pyproject.toml (UPGRADE=1
 clean: ## Remove .venv and caches; ./var, which holds the data of `make run`, stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov dist
 	rm -rf adapters/flue/node_modules adapters/flue/.node adapters/flue/dist adapters/flue/*.tgz
-	rm -rf tests/webhooks/javascript/node_modules
+	rm -rf adapters/supervaizer/.packages tests/webhooks/javascript/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/pyvenv.cfg: $(if $(STALE),FORCE)
