@@ -15,8 +15,13 @@ from tests.e2e.conftest import Served
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def shell_lines(document: str) -> str:
-    return "\n".join(re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL))
+def shell_lines(place: str) -> str:
+    """Those of a document, or of one section of it: `file#Heading`."""
+    document, _, heading = place.partition("#")
+    text = (ROOT / document).read_text()
+    if heading:
+        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
 
 
 def api() -> str:
@@ -32,6 +37,7 @@ def api() -> str:
         ("docs/attachments.md", "three small words"),
         ("docs/contexts.md", '{"deleted":1}'),
         ("docs/events.md", '"name":"Told at once"'),
+        ("README.md#Remember, and find again", '"id":"sky","kind":"record","score":0.03'),
     ],
 )
 def test_the_lines_can_be_pasted_twice(served: Served, cairn: Cairn, tmp_path: Path, document: str, last: str) -> None:
