@@ -348,7 +348,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         live = live_of(settings, watcher, metrics)
         service.ground = Ground(
             database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
-            collections, blobs, embedder,
+            collections, blobs, settings.blobs.inline_bytes_max, embedder,
         )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)

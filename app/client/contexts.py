@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, BinaryIO, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote
 
 from app.client.bodies import Instant, Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
+from app.client.download import Wanted
 from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import decode_exactly, dump, members
 from app.client.record import Record
 from app.client.reply import Reply
+from app.client.streamed import RAW, Source, download, download_async, upload, upload_async
+from app.client.transport import AsyncTransport, SyncTransport
 
 M = TypeVar("M")
-RAW = "application/octet-stream"
 ONLY_NEW = (("If-None-Match", "*"),)
 
 
@@ -62,6 +65,13 @@ class ClearFields(TypedDict, total=False):
     scope: str
     node_id: str | None
     pattern: str
+
+
+class UploadFields(ContextFields, total=False):
+    """The same, with the type of what is in a file, and whether only what is not there yet may be stored."""
+
+    content_type: str
+    only_new: bool
 
 
 class Place(TypedDict, total=False):
@@ -112,15 +122,7 @@ class Contexts(Resource[M]):
         **fields: Unpack[ContextFields],
     ) -> Call[Context]:
         """Store bytes with what is kept beside them. With `only_new` what is there raises `PreconditionFailedError`."""
-        return Call(
-            "PUT",
-            _path(invocation_id, scope, key),
-            one(Context),
-            query(fields),
-            content,
-            content_type=content_type,
-            headers=ONLY_NEW if only_new else (),
-        )
+        return _put(invocation_id, scope, key, fields, content, content_type=content_type, only_new=only_new)
 
     @endpoint
     def get(self, invocation_id: str, scope: str, key: str, *, node_id: str | None = None) -> Call[StoredContext]:
@@ -161,8 +163,93 @@ class Contexts(Resource[M]):
         return Call("POST", path("invocations", invocation_id, "contexts", "clear"), _deleted, body=dump(conditions))
 
 
+class SyncContexts(Contexts[SyncTransport]):
+    """Contexts, with bytes that are never in memory as a whole."""
+
+    def upload(
+        self, invocation_id: str, scope: str, key: str, file: BinaryIO, **fields: Unpack[UploadFields]
+    ) -> Context:
+        """Store what is in a file from where it stands: it is read once to be measured, and once to be sent."""
+        return upload(self._mode, _upload(invocation_id, scope, key, fields), Source.of(file))
+
+    def download(
+        self,
+        invocation_id: str,
+        scope: str,
+        key: str,
+        *,
+        node_id: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+    ) -> Iterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came.
+
+        Raises `AttachmentIntegrityError` where what is left is of another write than what came.
+        """
+        return download(self._mode, _download(invocation_id, scope, key, node_id), Wanted(start, end))
+
+
+class AsyncContexts(Contexts[AsyncTransport]):
+    """Contexts, with bytes that are never in memory as a whole."""
+
+    async def upload(
+        self, invocation_id: str, scope: str, key: str, file: BinaryIO, **fields: Unpack[UploadFields]
+    ) -> Context:
+        """Store what is in a file from where it stands: it is read once to be measured, and once to be sent."""
+        source = await asyncio.to_thread(Source.of, file)
+        call, retry = _upload(invocation_id, scope, key, fields), self._mode.manner.retry
+        return await upload_async(self._mode, call, source.chunks_as_they_come, source.size, retry)
+
+    def download(
+        self,
+        invocation_id: str,
+        scope: str,
+        key: str,
+        *,
+        node_id: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The bytes from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came.
+
+        Raises `AttachmentIntegrityError` where what is left is of another write than what came.
+        """
+        return download_async(self._mode, _download(invocation_id, scope, key, node_id), Wanted(start, end))
+
+
 def _path(invocation_id: str, scope: str, key: str) -> str:
     return path("invocations", invocation_id, "contexts", scope, key)
+
+
+def _put(
+    invocation_id: str,
+    scope: str,
+    key: str,
+    fields: Mapping[str, Any],
+    content: bytes | None,
+    *,
+    content_type: str = RAW,
+    only_new: bool = False,
+) -> Call[Context]:
+    return Call(
+        "PUT",
+        _path(invocation_id, scope, key),
+        one(Context),
+        query(fields),
+        content,
+        content_type=content_type,
+        headers=ONLY_NEW if only_new else (),
+    )
+
+
+def _upload(invocation_id: str, scope: str, key: str, fields: UploadFields) -> Call[Context]:
+    asked = {name: value for name, value in fields.items() if name not in ("content_type", "only_new")}
+    content_type, only_new = fields.get("content_type", RAW), fields.get("only_new", False)
+    return _put(invocation_id, scope, key, asked, None, content_type=content_type, only_new=only_new)
+
+
+def _download(invocation_id: str, scope: str, key: str, node_id: str | None) -> Call[None]:
+    return Call("GET", _path(invocation_id, scope, key), nothing, query({"node_id": node_id}))
 
 
 def _transfer(name: str, invocation_id: str, source: Place, target: Place, *, overwrite: bool) -> Call[Context]:

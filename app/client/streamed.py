@@ -55,10 +55,11 @@ class Source:
 
 
 def upload(mode: SyncTransport, call: Call[T], source: Source) -> T:
-    """Send what is in a file with a call that may be repeated."""
+    """Send what is in a file; all tries carry one Idempotency-Key, unless the call may be repeated without."""
+    headers = {**mode.manner.headers_of(call), **raw(source.size, call.content_type)}
     for attempt in itertools.count(1):
         try:
-            with mode.opened(call, raw(source.size), source.chunks()) as response:
+            with mode.opened(call, headers, source.chunks()) as response:
                 outcome: Outcome = Reply(response.status_code, response.headers, response.read())
         except httpx.TransportError as error:
             outcome = error
@@ -73,9 +74,10 @@ async def upload_async(
     mode: AsyncTransport, call: Call[T], content: Callable[[], AsyncIterable[bytes]], size: int, retry: Retry
 ) -> T:
     """The same for the event loop; `content` gives the bytes, from the start each time."""
+    headers = {**mode.manner.headers_of(call), **raw(size, call.content_type)}
     for attempt in itertools.count(1):
         try:
-            async with mode.opened(call, raw(size), content()) as response:
+            async with mode.opened(call, headers, content()) as response:
                 outcome: Outcome = Reply(response.status_code, response.headers, await response.aread())
         except httpx.TransportError as error:
             outcome = error
@@ -134,6 +136,6 @@ async def download_async(mode: AsyncTransport, call: Call[Any], wanted: Wanted) 
         await asyncio.sleep(pause)
 
 
-def raw(size: int) -> dict[str, str]:
+def raw(size: int, content_type: str = RAW) -> dict[str, str]:
     """The headers of raw bytes."""
-    return {"Content-Type": RAW, "Content-Length": str(size)}
+    return {"Content-Type": content_type, "Content-Length": str(size)}

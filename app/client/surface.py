@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from app.client.artifacts import Artifacts, AsyncArtifacts, SyncArtifacts
 from app.client.attachments import AsyncAttachments, Attachments, SyncAttachments
-from app.client.contexts import Contexts
+from app.client.contexts import AsyncContexts, Contexts, SyncContexts
 from app.client.conversations import Conversations
 from app.client.costs import CostReports
 from app.client.datasets import DatasetRecords, Datasets, Evaluators
@@ -85,6 +85,7 @@ class SyncSurface(Surface[SyncTransport]):
     events: SyncEvents
     conversations: SyncConversations
     attachments: SyncAttachments
+    contexts: SyncContexts
     artifacts: SyncArtifacts
 
     def __init__(self, mode: SyncTransport) -> None:
@@ -92,6 +93,7 @@ class SyncSurface(Surface[SyncTransport]):
         self.events = SyncEvents(mode)
         self.conversations = SyncConversations(mode)
         self.attachments = SyncAttachments(mode)
+        self.contexts = SyncContexts(mode)
         self.artifacts = SyncArtifacts(mode)
 
 
@@ -101,6 +103,7 @@ class AsyncSurface(Surface[AsyncTransport]):
     events: AsyncEvents
     conversations: AsyncConversations
     attachments: AsyncAttachments
+    contexts: AsyncContexts
     artifacts: AsyncArtifacts
 
     def __init__(self, mode: AsyncTransport) -> None:
@@ -108,4 +111,5 @@ class AsyncSurface(Surface[AsyncTransport]):
         self.events = AsyncEvents(mode)
         self.conversations = AsyncConversations(mode)
         self.attachments = AsyncAttachments(mode)
+        self.contexts = AsyncContexts(mode)
         self.artifacts = AsyncArtifacts(mode)

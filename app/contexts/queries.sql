@@ -1,7 +1,8 @@
 -- fragment: returned
 -- Not the data: the rows that a statement returns are kept until it ends.
 c.invocation_id, c.scope, c.node_id, c.key, c.summary, c.summary_given, c.metadata, c.content_type, c.size_bytes,
-    c.digest, c.expires_at, c.revision, c.created_at, c.updated_at
+    c.digest, c.artifact_hash, c.expires_at, c.revision, c.created_at, c.updated_at, old.created_at AS was_created_at,
+    old.artifact_hash AS was_artifact_hash
 
 -- fragment: placed
 c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id AND c.scope = :scope AND c.node_id = :node_id
@@ -27,25 +28,76 @@ summary = excluded.summary, summary_given = excluded.summary_given, metadata = e
 SELECT CASE WHEN c.was_created_at = c.created_at THEN 200 ELSE 201 END AS status, c.revision AS etag,
     {{context}} AS body FROM stored AS c
 
--- name: put
-WITH stored AS (
-  INSERT INTO contexts AS c ({{columns}})
-  VALUES (:tenant_id, :invocation_id, :scope, :node_id, :key, :summary, :summary_given, :metadata, :content_type,
-    :size_bytes, :digest, :data, :artifact_hash, :expires_at, {{first_revision}})
-  ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
-  WHERE NOT :only_new OR NOT {{live}}
-  RETURNING {{returned}}, old.created_at AS was_created_at
-), answer AS ({{told}})
+-- fragment: freed
+-- What the artifact that was here is still needed for, such as a download, has the whole grace period.
+UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM stored AS c
+  WHERE a.tenant_id = :tenant_id AND a.hash = c.was_artifact_hash
+    AND c.was_artifact_hash IS DISTINCT FROM c.artifact_hash
 
--- name: replace
-WITH stored AS (
-  UPDATE contexts AS c SET
+-- fragment: held
+-- The context first, then the artifacts in one order, as everybody does who changes both. FOR UPDATE: nobody replaces
+-- the context meanwhile; FOR NO KEY UPDATE: what is to be referred to is not collected before the commit.
+there AS MATERIALIZED (
+  SELECT c.artifact_hash FROM contexts AS c WHERE {{placed}} FOR UPDATE
+), locked AS MATERIALIZED (
+  SELECT a.tenant_id, a.hash FROM artifacts AS a
+  WHERE a.tenant_id = :tenant_id
+    AND a.hash = ANY (ARRAY(SELECT artifact_hash FROM there UNION ALL SELECT CAST(:artifact_hash AS bytea)))
+  ORDER BY a.hash FOR NO KEY UPDATE
+), held AS (
+  UPDATE artifacts AS a SET {{touched}} FROM locked AS l
+  WHERE a.tenant_id = l.tenant_id AND a.hash = l.hash AND a.hash = :artifact_hash AND a.state IN ('live', 'marked')
+  RETURNING a.hash
+)
+
+-- fragment: inserted
+INSERT INTO contexts AS c ({{columns}})
+  SELECT :tenant_id, :invocation_id, :scope, :node_id, :key, :summary, :summary_given, :metadata, :content_type,
+    :size_bytes, :digest, :data, :artifact_hash, :expires_at, {{first_revision}}
+
+-- fragment: over_it
+ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
+  WHERE NOT :only_new OR NOT {{live}}
+  RETURNING {{returned}}
+
+-- fragment: changed
+UPDATE contexts AS c SET
     summary = :summary, summary_given = :summary_given, metadata = :metadata, content_type = :content_type,
     size_bytes = :size_bytes, digest = :digest, data = :data, artifact_hash = :artifact_hash,
     expires_at = :expires_at, revision = c.revision + 1, updated_at = clock_timestamp()
   WHERE {{placed}} AND {{live}} AND (CAST(:if_match AS bigint[]) IS NULL OR c.revision = ANY (:if_match))
     AND NOT :only_new
-  RETURNING {{returned}}, old.created_at AS was_created_at
+
+-- name: put
+WITH stored AS (
+  {{inserted}}
+  {{over_it}}
+), freed AS (
+  {{freed}}
+), answer AS ({{told}})
+
+-- name: put_large
+WITH {{held}}, stored AS (
+  {{inserted}} FROM held
+  {{over_it}}
+), freed AS (
+  {{freed}}
+), answer AS ({{told}})
+
+-- name: replace
+WITH stored AS (
+  {{changed}}
+  RETURNING {{returned}}
+), freed AS (
+  {{freed}}
+), answer AS ({{told}})
+
+-- name: replace_large
+WITH {{held}}, stored AS (
+  {{changed}} AND EXISTS (SELECT FROM held)
+  RETURNING {{returned}}
+), freed AS (
+  {{freed}}
 ), answer AS ({{told}})
 
 -- name: standing
@@ -58,12 +110,14 @@ SELECT c.revision, c.key, c.summary, c.metadata, c.content_type, c.size_bytes, c
 FROM contexts AS c WHERE {{placed}} AND {{live}}
 
 -- name: delete
-WITH deleted AS (
+WITH stored AS (
   DELETE FROM contexts AS c
   WHERE {{placed}} AND {{live}} AND (CAST(:if_match AS bigint[]) IS NULL OR c.revision = ANY (:if_match))
-  RETURNING 1
+  RETURNING c.artifact_hash AS was_artifact_hash, CAST(NULL AS bytea) AS artifact_hash
+), freed AS (
+  {{freed}}
 ), answer AS (
-  SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body FROM deleted
+  SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body FROM stored
 )
 
 -- fragment: transferred
@@ -73,7 +127,7 @@ INSERT INTO contexts AS c ({{columns}})
   FROM source AS s
   ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
   WHERE :overwrite OR NOT {{live}}
-  RETURNING {{returned}}, old.created_at AS was_created_at
+  RETURNING {{returned}}
 
 -- name: copy
 -- FOR SHARE: until the copy is there, the source refers to what both refer to.
@@ -81,6 +135,8 @@ WITH source AS MATERIALIZED (
   SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR SHARE
 ), stored AS (
   {{transferred}}
+), freed AS (
+  {{freed}}
 ), answer AS ({{told}})
 
 -- name: move
@@ -89,6 +145,8 @@ WITH source AS MATERIALIZED (
   SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR UPDATE
 ), stored AS (
   {{transferred}}
+), freed AS (
+  {{freed}}
 ), removed AS (
   DELETE FROM contexts AS c WHERE {{placed}} AND EXISTS (SELECT FROM stored)
 ), answer AS ({{told}})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from app.artifacts import store as artifacts
+from app.artifacts.errors import ArtifactDamaged
 from app.contexts import store
 from app.contexts.errors import ContextConflict, ContextNotFound
 from app.contexts.schemas import (
@@ -20,11 +23,13 @@ from app.contexts.schemas import (
     Transfer,
 )
 from app.db.database import Answer
-from app.errors import invalid
+from app.db.integrity import IN_THE_WAY
+from app.db.race import TRIES
+from app.errors import Unavailable, invalid
 from app.http import ranged
-from app.http.body import too_large
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.idempotency import hold
 from app.http.paging import page
 from app.http.received import Received
 from app.invocations import store as invocations
@@ -35,8 +40,6 @@ ROOT = "/v1/invocations/{invocation_id}/contexts"
 ONE = ROOT + "/{scope}/{key}"
 UNTYPED = "application/octet-stream"
 CONTENT_TYPE_BYTES_MAX = 255
-# Beyond this the row is no place.
-ROW_BYTES_MAX = 16 * 1024 * 1024
 HEADERS = {
     "Context-Summary": "The summary, percent-encoded.",
     "Context-Metadata": "The metadata, a JSON object, percent-encoded.",
@@ -77,19 +80,24 @@ async def put_context(
     What was there is replaced whole: what is not given is empty, and the summary then an excerpt. Under
     `If-None-Match: *` nothing is replaced.
     """
-    if body.size_bytes > ROW_BYTES_MAX:
-        raise too_large(ROW_BYTES_MAX)
-    data = b"".join([part async for part in body.parts()])
+    ground = call.ground
+    only_new, content_type = call.only_new, _content_type(call)
+    large = body.size_bytes > ground.inline_bytes_max
+    if large:
+        if call.held:
+            # Looked at before the bytes are written too: they may be many.
+            await hold(call, ground.database, call.held)
+        await artifacts.keep(ground.database, ground.blobs, call.tenant_id, body)
     return await store.put(
         call.writer,
         _key(call, invocation_id, scope, query.node_id, key),
         query.model_dump(),
-        _content_type(call),
-        data,
-        body.digest,
+        content_type,
+        body,
+        large=large,
         if_match=call.if_match,
         may_create=call.may_create,
-        only_new=call.only_new,
+        only_new=only_new,
     )
 
 
@@ -98,21 +106,18 @@ async def put_context(
     scope="contexts:read",
     response_class=Response,
     batchable=False,
-    errors=(InvocationNotFound, ContextNotFound, ranged.RangeNotSatisfiable),
+    errors=(InvocationNotFound, ContextNotFound, ArtifactDamaged, ranged.RangeNotSatisfiable),
     responses=RESPONSES,
     openapi_extra={"parameters": ranged.RANGE_HEADERS},
 )
 async def get_context(call: Call, invocation_id: str, scope: str, key: str, query: ContextQuery) -> Response:
     """The bytes of a context, always as a download, with its summary and metadata in headers; one range if asked.
 
-    `HEAD` tells whether it is there, and everything but the bytes.
+    `HEAD` tells whether it is there, and everything but the bytes. Of large ones each part is checked before it is
+    sent; where one turns out damaged, the connection is cut.
     """
-    with_bytes = call.method == "GET"
-    place = _key(call, invocation_id, scope, query.node_id, key)
-    stored = await store.find(call.reader, place, with_bytes=with_bytes)
-    tag, size_bytes = f'"{stored["revision"]}"', stored["size_bytes"]
-    span = ranged.asked(call, tag, size_bytes)
-    start, end = (0, size_bytes) if span is None else (span.start, span.end)
+    stored, span, body = await _opened(call, _key(call, invocation_id, scope, query.node_id, key))
+    tag, size_bytes = _tag(stored), stored["size_bytes"]
     headers = {
         **ranged.head_of(tag, stored["content_type"], stored["key"]),
         **CHANGING,
@@ -126,7 +131,29 @@ async def get_context(call: Call, invocation_id: str, scope: str, key: str, quer
     }
     if stored["expires_at"] is not None:
         headers["Context-Expires-At"] = stored["expires_at"]
-    return ranged.answered(call, headers, size_bytes, span, stored["data"][start:end] if with_bytes else b"")
+    return ranged.answered(call, headers, size_bytes, span, body)
+
+
+async def _opened(
+    call: Call, place: dict[str, str]
+) -> tuple[store.Stored, ranged.Span | None, bytes | AsyncIterator[bytes]]:
+    """A context with the range that is asked for, and its bytes, which are of the same write."""
+    with_bytes = call.method == "GET"
+    for _ in range(TRIES):
+        stored = await store.find(call.reader, place, with_bytes=with_bytes)
+        size_bytes = stored["size_bytes"]
+        span = ranged.asked(call, _tag(stored), size_bytes)
+        start, end = (0, size_bytes) if span is None else (span.start, span.end)
+        if not with_bytes:
+            return stored, span, b""
+        body = await store.opened(call.reader, call.ground.blobs, call.tenant_id, stored, start, end)
+        if body is not None:
+            return stored, span, body
+    raise Unavailable(IN_THE_WAY)
+
+
+def _tag(stored: store.Stored) -> str:
+    return f'"{stored["revision"]}"'
 
 
 @routes.delete(ONE, scope="contexts:write", status_code=204, errors=(InvocationNotFound, ContextNotFound))
@@ -206,8 +233,7 @@ def _key(call: Call, invocation_id: str, scope: str, node_id: str, key: str) -> 
 
 def _content_type(call: Call) -> str:
     """The type as it was given. Raises `InvalidInput` for one that cannot be kept."""
-    given = call.headers.getlist("content-type")
-    told = given[0] if given else ""
-    if len(given) > 1 or len(told.encode()) > CONTENT_TYPE_BYTES_MAX or "\x00" in told:
-        raise invalid("Content-Type", f"must be given once, in at most {CONTENT_TYPE_BYTES_MAX} bytes without NUL")
-    return told or UNTYPED
+    given = call.headers.get("content-type") or UNTYPED
+    if len(given.encode()) > CONTENT_TYPE_BYTES_MAX or "\x00" in given:
+        raise invalid("Content-Type", f"must be at most {CONTENT_TYPE_BYTES_MAX} bytes, without NUL")
+    return given

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 
+from app.artifacts import store as artifacts
+from app.artifacts.errors import ArtifactNotFound
+from app.artifacts.store import Source
+from app.blobs.blobs import Blobs
 from app.contexts.errors import ContextConflict, ContextNotFound
-from app.contexts.excerpt import excerpt_of
+from app.contexts.excerpt import LOOKED_AT_BYTES, excerpt_of
 from app.db.database import Answer, Reader, Writer
 from app.db.page import Listing, Sort
 from app.db.race import decided
@@ -22,6 +27,8 @@ CLEARED_MAX = 1000
 # What has expired is gone for everybody; a job only clears it away.
 LIVE = "({t}.expires_at IS NULL OR {t}.expires_at > clock_timestamp())"
 TOP = "\U0010ffff"
+
+Stored: TypeAlias = asyncpg.Record
 
 CONTEXT = Shape(
     "invocation_id",
@@ -61,6 +68,7 @@ _SQL = load(
     __file__,
     live=LIVE.replace("{t}", "c"),
     context=CONTEXT.json("c"),
+    touched=artifacts.TOUCHED,
     **{name: instant_sql(f"c.{name}") for name in ("expires_at", "created_at", "updated_at")},
 )
 
@@ -105,27 +113,29 @@ async def put(
     key: dict[str, str],
     given: dict[str, Any],
     content_type: str,
-    data: bytes,
-    digest: bytes,
+    source: Source,
     *,
+    large: bool,
     if_match: list[int] | None,
     may_create: bool,
     only_new: bool,
 ) -> Answer:
     """Store a context whole: 201 where there was none, 200 where it replaced one.
 
-    `key` is the tenant and the four parts of the place. Raises `InvocationNotFound`, `PreconditionFailed`.
+    `key` is the tenant and the four parts of the place. What is `large` is an artifact already, which the context holds
+    from now on. Raises `InvocationNotFound`, `PreconditionFailed`.
     """
     summary = given.get("summary")
+    start = b"" if large and summary is not None else await _start(source, None if not large else LOOKED_AT_BYTES)
     row = {
-        "summary": excerpt_of(data, len(data), content_type) if summary is None else summary,
+        "summary": excerpt_of(start[:LOOKED_AT_BYTES], source.size_bytes, content_type) if summary is None else summary,
         "summary_given": summary is not None,
         "metadata": (given.get("metadata") or "{}").encode(),
         "content_type": content_type,
-        "size_bytes": len(data),
-        "digest": digest,
-        "data": data,
-        "artifact_hash": None,
+        "size_bytes": source.size_bytes,
+        "digest": source.digest,
+        "data": None if large else start,
+        "artifact_hash": source.digest if large else None,
         "expires_at": given.get("expires_at"),
     }
 
@@ -140,17 +150,44 @@ async def put(
         if only_new and revision is not None:
             raise PreconditionFailed("The context is there already.", current_etag=f'"{revision}"')
 
+    size = "_large" if large else ""
     if may_create:
-        return await decided(writer, _SQL["put"], why, only_new=only_new, **key, **row)
-    return await decided(writer, _SQL["replace"], why, only_new=only_new, if_match=if_match, **key, **row)
+        return await decided(writer, _SQL[f"put{size}"], why, only_new=only_new, **key, **row)
+    return await decided(writer, _SQL[f"replace{size}"], why, only_new=only_new, if_match=if_match, **key, **row)
 
 
-async def find(reader: Reader, key: dict[str, str], *, with_bytes: bool) -> asyncpg.Record:
+async def _start(source: Source, bytes_max: int | None) -> bytes:
+    """The bytes, at least so many of them where there are; all unless told otherwise."""
+    start = b""
+    async for part in source.parts():
+        start += part
+        if bytes_max is not None and len(start) >= bytes_max:
+            break
+    return start
+
+
+async def find(reader: Reader, key: dict[str, str], *, with_bytes: bool) -> Stored:
     """A context, with its bytes if told so. Raises `InvocationNotFound`, `ContextNotFound`."""
     row = await reader.row(_SQL["get"], with_bytes=with_bytes, **key)
     if row is None:
         raise await _absent(reader, key)
     return row
+
+
+async def opened(
+    reader: Reader, blobs: Blobs, tenant_id: str, stored: Stored, start: int, end: int
+) -> bytes | AsyncIterator[bytes] | None:
+    """The bytes of a context from `start` to before `end`; None where it must have been replaced, so that it is to be
+    read again. Raises `ArtifactDamaged`, and `Unavailable` where the object store is away.
+    """
+    if stored["artifact_hash"] is None:
+        data: bytes = stored["data"]
+        return data[start:end]
+    try:
+        artifact = await artifacts.find(reader, tenant_id, stored["artifact_hash"])
+        return await artifacts.opened(reader, blobs, tenant_id, artifact, start, end)
+    except ArtifactNotFound:
+        return None
 
 
 async def _absent(reader: Reader, key: dict[str, str]) -> ContextNotFound:
@@ -225,7 +262,9 @@ def _clear(names: frozenset[str]) -> Statement:
         " CAST(:after_node_id AS text), CAST(:after_key AS text))"
         " ORDER BY t.scope, t.node_id, t.key LIMIT CAST(:limit AS bigint)), gone AS (DELETE FROM contexts AS c"
         " USING piece AS p WHERE c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id AND c.scope = p.scope"
-        f" AND c.node_id = p.node_id AND c.key = p.key AND {LIVE.replace('{t}', 'c')} RETURNING 1)"
+        f" AND c.node_id = p.node_id AND c.key = p.key AND {LIVE.replace('{t}', 'c')} RETURNING c.artifact_hash),"
+        " freed AS (UPDATE artifacts AS a SET touched_at = clock_timestamp() WHERE a.tenant_id = :tenant_id"
+        " AND a.hash IN (SELECT artifact_hash FROM gone))"
         " SELECT (SELECT count(*) FROM gone) AS removed, (SELECT ARRAY[p.scope, p.node_id, p.key] FROM piece AS p"
         " ORDER BY p.scope DESC, p.node_id DESC, p.key DESC LIMIT 1) AS last",
         "clear",

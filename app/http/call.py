@@ -55,6 +55,8 @@ class Ground:
     versions: Remembered
     collections: Remembered
     blobs: Blobs
+    # Up to so many bytes lie in a row, more in the object store.
+    inline_bytes_max: int
     # None where no service for it is configured.
     embedder: Embedder | None = None
 
