@@ -21,7 +21,7 @@ from cairn_supervaizer.__main__ import main
 from cairn_supervaizer.secrecy import cut, paths_by_type
 from tests.api_process import ApiProcess, serving
 from tests.supervaizer import entities
-from tests.supervaizer.conftest import key_of_new_tenant
+from tests.supervaizer.conftest import Controllers, key_of_new_tenant
 from tests.waiting import eventually, until
 
 SECRET = "canary-7f3a"
@@ -166,6 +166,19 @@ async def test_a_canary_is_found_nowhere(
     for place, content in places.items():
         for written in (SECRET, SECRET.encode().hex()):
             assert written not in content, f"in the {place}: {content[max(0, content.index(written) - 200) :][:400]}"
+
+
+def test_they_do_not_leave_the_process_also_where_the_service_has_no_rules(controllers: Controllers) -> None:
+    storage = controllers.storage(secret_paths=MORE)
+    with httpx.Client(base_url=controllers.urls[0], headers={"authorization": f"Bearer {controllers.key}"}) as client:
+        for kind in ("Job", "Case"):
+            answer = client.put(f"/v1/documents/supervaizer%2Fdefault%2F{kind}", json={"secret_paths": []})
+            assert answer.status_code == 200
+    storage.save_object("Job", {"id": "j", "agent_parameters": [SECRET], "metadata": {"token": SECRET, "n": 1}})
+    storage.save_object("Case", {"id": "c", "account": {"api_key": SECRET}})
+    storage.save_object("Case", {"id": "c", "account": {"api_key": SECRET, "workspace_id": "ws_1"}})
+    assert storage.get_objects("Job") == [{"id": "j", "metadata": {"n": 1}}]
+    assert storage.get_objects("Case") == [{"id": "c", "account": {"workspace_id": "ws_1"}}]
 
 
 def test_what_lies_at_a_path_is_cut_and_nothing_else() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from supervaizer import storage as module
+from supervaizer.admin.routes import get_dashboard_stats
 from supervaizer.case import Case
 from supervaizer.job import Job, Jobs
 from supervaizer.lifecycle import EntityEvents, EntityStatus
@@ -162,6 +164,25 @@ class TestObjects:
         assert [one["id"] for one in storage.get_cases_for_job(1)] == ["c3"]
         assert storage.get_cases_for_job("nobody's") == []
 
+    def test_a_case_that_cannot_be_indexed_is_found_by_the_job_that_names_it(self, storage: CairnStorage) -> None:
+        storage.save_object("Job", {"id": "j", "case_ids": ["gone", "odd", "plain", "another's"]})
+        for one in ({"id": "odd", "text": "\0"}, {"id": "plain"}, {"id": "another's", "job_id": "k"}):
+            storage.save_object("Case", {"job_id": "j", **one})
+        assert [one["id"] for one in storage.get_cases_for_job("j")] == ["plain", "odd"]
+
+    def test_a_process_that_was_forked_has_connections_of_its_own(self, storage: CairnStorage) -> None:
+        storage.save_object("Job", {"id": "parent's"})
+        context = multiprocessing.get_context("fork")
+        children = [context.Process(target=storage.save_object, args=("Job", {"id": f"{n}"})) for n in range(3)]
+        for child in children:
+            child.start()
+        for _ in range(20):
+            assert storage.get_object_by_id("Job", "parent's") == {"id": "parent's"}
+        for child in children:
+            child.join(30)
+        assert [child.exitcode for child in children] == [0, 0, 0]
+        assert len(storage.get_objects("Job")) == 4
+
     def test_five_threads_save_and_read_ten_objects_each(self, storage: CairnStorage) -> None:
         wrong: list[object] = []
 
@@ -292,6 +313,11 @@ class TestJobsAndCases:
         )  # fmt: skip
         installed.storage.save_object("ServerInfo", info.model_dump())
         assert get_server_info_from_storage() == info
+
+    def test_the_pages_of_the_admin_count_what_is_stored(self, installed: Installed) -> None:
+        entities.job(), entities.case(), entities.case(case_id="case_2").close_sync({"answer": 42})
+        stats = get_dashboard_stats(module.StorageManager())
+        assert (stats.jobs["total"], stats.cases["completed"], stats.collections) == (1, 1, 2)
 
     def test_a_job_id_that_another_agent_has_is_refused(self, installed: Installed) -> None:
         entities.job()

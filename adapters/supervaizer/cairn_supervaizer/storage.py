@@ -100,9 +100,17 @@ class CairnStorage:
         return deleted
 
     def get_cases_for_job(self, job_id: Any) -> list[dict[str, Any]]:
-        """The cases that name a job, in the order in which they were first saved."""
-        found = self._objects.all("Case", {"job_id": job_id})
-        return [self._read("Case", one) for one in found if one[0]["job_id"] == job_id]
+        """The cases that name a job, in the order in which they were first saved.
+
+        The service finds them by what it can index. Those that it cannot (U+0000 in a string, more than 4 MiB) come
+        last, if the job names them too, as it does those that were started under it.
+        """
+        found = {one[0]["id"]: one for one in self._objects.all("Case", {"job_id": job_id})}
+        job = self._objects.get("Job", document_id(job_id))
+        for case_id in (job[0].get("case_ids") or ()) if job else ():
+            if case_id not in found and (one := self._objects.get("Case", document_id(case_id))):
+                found[case_id] = one
+        return [self._read("Case", one) for one in found.values() if one[0].get("job_id") == job_id]
 
     def reset_storage(self) -> None:
         """Delete every object of the store, for every process that uses it."""
