@@ -47,6 +47,7 @@ from app.http.parts import Parts
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
+from app.memory.indexing import IndexBuilder
 from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.settings import Settings
 from app.submissions.jobs import expiry
@@ -137,14 +138,18 @@ async def background(
     jobs = JobRunner(kinds, settings.background.job_lease_seconds, hints)
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
-    entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping)
+    builder = IndexBuilder(settings.database, settings.memory, metrics.index_built)
+    look = Entry("build indexes of memory", builder.look, settings.memory.index_look_seconds, limit=2)
+    entries = [
+        *timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping), housekeeping.only(look),
+    ]  # fmt: skip
     runner = Runner(entries, database, metrics)
     runner.start()
     worker.start()
     try:
         yield
     finally:
-        await asyncio.gather(runner.stop(), worker.stop())
+        await asyncio.gather(runner.stop(), worker.stop(), builder.close())
         try:
             async with asyncio.timeout(LAST_SECONDS):
                 await housekeeping.release(database)

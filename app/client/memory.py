@@ -29,6 +29,7 @@ class MemorySpace(Record):
     created_at: datetime
     updated_at: datetime
     activated_at: datetime | None
+    index: dict[str, Any]
 
 
 class MemorySpaceFields(TypedDict, total=False):
@@ -68,6 +69,11 @@ class MemorySpaces(Resource[M]):
     def reembed(self, name: str) -> Call[Job]:
         """Embed what has no embedding in the space, as a job; what is written from now on is embedded for it too."""
         return Call("POST", path("memory", "spaces", name, "reembed"), one(Job))
+
+    @endpoint
+    def reindex(self, name: str) -> Call[MemorySpace]:
+        """Have the space's index built anew; `index["state"]` is `building` until that is done."""
+        return Call("POST", path("memory", "spaces", name, "reindex"), one(MemorySpace))
 
     @endpoint
     def delete(self, name: str) -> Call[None]:

@@ -23,7 +23,7 @@ STATEMENT_SECONDS = 3600
 _NO_EXTENSION = frozenset({"0A000", "58P01", "42501"})
 TRIES = 5
 # The index of a space's nearest neighbours: built while the service runs, and built anew by it where it is invalid.
-BUILT_BY_THE_SERVICE = "^ix_memory_vectors_[0-9]+_embedding$"
+BUILT_BY_THE_SERVICE = "^ix_memory_vectors_[0-9]+_embedding(_cc(new|old)[0-9]*)?$"
 _ROOT = Path(__file__).resolve().parents[2]
 
 

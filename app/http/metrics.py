@@ -142,6 +142,10 @@ class Metrics:
             "cairn_embedding_faults", "Texts that the embedding service gave no good embedding for.", ("code",),
             registry=self.registry,
         )  # fmt: skip
+        self._index_builds = Histogram(
+            "cairn_memory_index_build_seconds", "Time of a build of an index of memory, by what came of it.",
+            ("outcome",), buckets=(1, 10, 60, 300, 1800, 7200), registry=self.registry,
+        )  # fmt: skip
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._measure: Callable[[], Awaitable[None]] | None = None
         self._measured_at = float("-inf")
@@ -189,6 +193,10 @@ class Metrics:
     def embedding_faulty(self, code: str) -> None:
         """Count a text that has no good embedding."""
         self._embedding_faults.labels(code).inc()
+
+    def index_built(self, outcome: str, seconds: float) -> None:
+        """Count a build of an index of memory: `built`, `failed` or `cancelled`."""
+        self._index_builds.labels(outcome).observe(seconds)
 
     def absence_of(self, part: str) -> Absence:
         """Where somebody who keeps a part tells whether it is away."""

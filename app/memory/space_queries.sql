@@ -27,7 +27,7 @@ WITH created AS (
   RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
-  SELECT s.tenant_id, 'memory_space.created', 'memory_space', s.name, {{space}} FROM created AS s
+  SELECT s.tenant_id, 'memory_space.created', 'memory_space', s.name, {{event}} FROM created AS s
 )
 SELECT s.number, s.revision, {{space}} AS body FROM created AS s
 
@@ -43,9 +43,19 @@ WITH activated AS (
   WHERE tenant_id = :tenant_id AND name = :name RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
-  SELECT s.tenant_id, 'memory_space.activated', 'memory_space', s.name, {{space}} FROM activated AS s
+  SELECT s.tenant_id, 'memory_space.activated', 'memory_space', s.name, {{event}} FROM activated AS s
 ), answer AS (
   SELECT 200 AS status, s.revision AS etag, {{space}} AS body FROM activated AS s
+)
+
+-- name: reindex
+-- Whoever builds indexes looks for it. No other change of the space, so its revision stays.
+WITH asked AS (
+  UPDATE memory_spaces SET reindex_requested_at = clock_timestamp()
+  WHERE tenant_id = :tenant_id AND name = :name AND (CAST(:if_match AS bigint[]) IS NULL OR revision = ANY (:if_match))
+  RETURNING *
+), answer AS (
+  SELECT 200 AS status, s.revision AS etag, {{space}} AS body FROM asked AS s
 )
 
 -- name: delete
@@ -53,7 +63,7 @@ WITH deleted AS (
   DELETE FROM memory_spaces WHERE tenant_id = :tenant_id AND name = :name AND NOT active RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
-  SELECT s.tenant_id, 'memory_space.deleted', 'memory_space', s.name, {{space}} FROM deleted AS s
+  SELECT s.tenant_id, 'memory_space.deleted', 'memory_space', s.name, {{event}} FROM deleted AS s
 ), answer AS (
   SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body FROM deleted
 )

@@ -91,6 +91,21 @@ async def reembed_memory_space(call: Call, name: str) -> Answer:
     return await embedding_store.fill(call.writer, call.tenant_id, name, call.if_match)
 
 
+@routes.post(
+    "/v1/memory/spaces/{name}/reindex",
+    scope="memory:write",
+    response_model=Space,
+    errors=(MemorySpaceNotFound,),
+)
+async def reindex_memory_space(call: Call, name: str) -> Answer:
+    """Have the index of the space's nearest neighbours built anew, beside reads and writes.
+
+    `index.state` is `building` until that is done; meanwhile the one before answers, if there was one. A space that has
+    none yet gets one, however small it is.
+    """
+    return await store.reindex(call.writer, call.tenant_id, name, call.if_match)
+
+
 @routes.delete(
     "/v1/memory/spaces/{name}",
     scope="memory:write",

@@ -52,6 +52,18 @@ class SpaceList(ListQuery):
     sort: Literal["name", "created_at"] | None = None
 
 
+class SpaceIndex(BaseModel):
+    """The index of a space's nearest neighbours; without one every vector is compared."""
+
+    state: Literal["none", "building", "ready", "broken"] = Field(
+        description="`none` while there are few vectors, `broken` where a build did not come to its end; it is begun"
+        " again by itself."
+    )
+    progress: float | None = Field(description="How much of a build under way is done, from 0 to 1.")
+    rows: int = Field(description="How many rows the space has; an estimate of PostgreSQL.")
+    size_bytes: int
+
+
 class Space(BaseModel):
     """A space of embeddings of one model. One is active; those that are filling are written to as well."""
 
@@ -65,6 +77,7 @@ class Space(BaseModel):
     created_at: datetime
     updated_at: datetime
     activated_at: datetime | None
+    index: SpaceIndex
 
 
 class SpacePage(PageOf[Space]):

@@ -8,7 +8,7 @@ from typing import Any
 from app.db.database import Answer, Reader, Writer
 from app.db.digest import digest_of
 from app.db.page import Listing, Sort
-from app.db.shape import Shape, instant
+from app.db.shape import Shape, computed, instant
 from app.db.sql import Statement, load
 from app.errors import changed, invalid
 from app.memory.errors import (
@@ -25,7 +25,25 @@ KEPT = ("model", "dimensions", "metric", "language")
 # Each change of a space makes every process read the tenant's spaces again, so there are not many.
 SPACES_MAX = 100
 
-SPACE = Shape(
+# What the catalog says of the index: its rows are an estimate.
+_INDEX = """\
+(SELECT row_to_json(told) FROM (
+  SELECT CASE
+      WHEN p.pid IS NOT NULL OR {t}.reindex_requested_at IS NOT NULL THEN 'building'
+      WHEN i.indexrelid IS NULL THEN 'none' WHEN i.indisvalid THEN 'ready' ELSE 'broken' END AS state,
+    CASE WHEN p.phase LIKE 'building%' THEN round(p.blocks_done / CAST(NULLIF(p.blocks_total, 0) AS numeric), 3)
+      WHEN p.phase IN ('initializing', 'waiting for writers before build') THEN 0
+      WHEN p.pid IS NOT NULL THEN 1 END AS progress,
+    COALESCE(pg_stat_get_live_tuples(named.partition), 0) AS rows,
+    COALESCE(pg_relation_size(i.indexrelid), 0) AS size_bytes
+  FROM (SELECT to_regclass('memory_vectors_' || {t}.number) AS partition,
+    to_regclass('ix_memory_vectors_' || {t}.number || '_embedding') AS index) AS named
+  LEFT JOIN pg_index AS i ON i.indexrelid = named.index
+  LEFT JOIN pg_stat_progress_create_index AS p ON p.relid = named.partition
+  LIMIT 1
+) AS told)"""
+
+_FIELDS = (
     "name",
     "model",
     "dimensions",
@@ -37,6 +55,7 @@ SPACE = Shape(
     instant("updated_at"),
     instant("activated_at"),
 )
+SPACE = Shape(*_FIELDS, computed("index", _INDEX))
 
 SPACES = Listing(
     "memory spaces",
@@ -47,7 +66,7 @@ SPACES = Listing(
     ids=("t.name",),
 )
 
-_SQL = load(__file__, "space_queries.sql", space=SPACE.json("s"))
+_SQL = load(__file__, "space_queries.sql", space=SPACE.json("s"), event=Shape(*_FIELDS).json("s"))
 
 
 @dataclass(frozen=True)
@@ -198,6 +217,14 @@ async def _refuse_incomplete(reader: Reader, tenant_id: str, space: Space) -> No
             embedded=counted["embedded"],
             missing=lacking,
         )
+
+
+async def reindex(writer: Writer, tenant_id: str, name: str, if_match: list[int] | None) -> Answer:
+    """Ask for a new index of the space. Raises `MemorySpaceNotFound`, `PreconditionFailed`."""
+    answer = await writer.answer(_SQL["reindex"], tenant_id=tenant_id, name=name, if_match=if_match)
+    if answer is None:
+        raise changed("space", (await _stored(writer, tenant_id, name))["revision"])
+    return answer
 
 
 async def delete(writer: Writer, tenant_id: str, name: str, if_match: list[int] | None) -> Answer:

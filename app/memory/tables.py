@@ -41,6 +41,8 @@ memory_spaces = Table(
     moment("created_at", default=True),
     moment("updated_at", default=True),
     moment("activated_at"),
+    # Whoever builds indexes makes a new one, and sets this to null.
+    moment("reindex_requested_at"),
     UniqueConstraint("tenant_id", "number"),
     ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
     CheckConstraint("dimensions BETWEEN 1 AND 4000", name="dimensions"),

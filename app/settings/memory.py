@@ -63,6 +63,13 @@ class MemorySettings(Group):
         5, gt=0, le=3600, description="How often spaces are looked for whose index is missing or broken."
     )
     index_memory_mib: int = Field(256, ge=16, le=65_536, description="maintenance_work_mem of an index build, in MiB.")
+    index_workers: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="Parallel workers of an index build; with any, PostgreSQL holds that memory in /dev/shm, which a"
+        " container must have.",
+    )
     exact_rows_max: int = Field(
         4000, ge=0, le=1_000_000, description="A search whose filter matches at most so many vectors compares them all."
     )

@@ -263,6 +263,7 @@ SCRIPT = [
     Line("GET /v1/memory/spaces/{name}", "gone", ids={"name": "space"}),
     Line("POST /v1/memory/spaces/{name}/activate", "gone", {}, ids={"name": "space"}),
     Line("POST /v1/memory/spaces/{name}/reembed", "gone", ids={"name": "space"}),
+    Line("POST /v1/memory/spaces/{name}/reindex", "gone", ids={"name": "space"}),
     Line("DELETE /v1/memory/spaces/{name}", "gone", ids={"name": "unused"}),
     Line("POST /v1/memory/search", "gone", {"query": SECRET, "space": "space"}),
     Line("POST /v1/artifacts", "own", content=b"made"),

@@ -23,7 +23,7 @@ async def test_the_first_space_is_active_and_the_next_is_not(client: httpx.Async
     made = first.json()
     assert {name: made[name] for name in made if not name.endswith("_at")} == {
         "name": "a", "model": "m", "dimensions": 3, "metric": "cosine", "language": "simple", "active": True,
-        "filling": False,
+        "filling": False, "index": {"state": "none", "progress": None, "rows": 0, "size_bytes": 0},
     }  # fmt: skip
     second = await client.put("/v1/memory/spaces/b", json=SPACE | {"dimensions": 4})
     assert (second.status_code, second.json()["active"], second.json()["activated_at"]) == (201, False, None)
