@@ -51,7 +51,7 @@ from app.memory.indexing import IndexBuilder
 from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.settings import Settings
 from app.submissions.jobs import expiry
-from app.surface import HOLDERS, SUBJECTS, TAGS, WATCHED, endpoints, kinds_of
+from app.surface import HOLDERS, SUBJECTS, TAGS, WATCHED, endpoints, kinds_of, limits_of
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
 from app.tracing import flush, tracer_for
@@ -353,7 +353,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         live = live_of(settings, watcher, metrics)
         service.ground = Ground(
             database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
-            collections, blobs, settings.blobs.inline_bytes_max, embedder,
+            collections, blobs, settings.blobs.inline_bytes_max, limits_of(settings), embedder,
         )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)

@@ -27,6 +27,7 @@ from app.documents import collection_store as documents
 from app.documents.collection_routes import routes as document_collection_routes
 from app.documents.jobs import cut_documents
 from app.documents.routes import routes as document_routes
+from app.documents.schemas import HISTORY_MAX
 from app.documents.store import SHOWN as SHOWN_DOCUMENTS
 from app.embeddings.embedder import Embedder
 from app.evaluations.routes import routes as evaluation_routes
@@ -51,9 +52,13 @@ from app.mcp.routes import routes as mcp_server_routes
 from app.mcp.version_routes import routes as mcp_version_routes
 from app.memory.embedding_store import REEMBED_KIND
 from app.memory.item_routes import routes_of as memory_item_routes_of
+from app.memory.item_schemas import ITEMS_MAX
 from app.memory.reembedding import Reembedding
 from app.memory.search_routes import routes_of as memory_search_routes_of
+from app.memory.search_schemas import TOP_K_MAX
 from app.memory.space_routes import routes as memory_space_routes
+from app.memory.space_schemas import DIMENSIONS_MAX
+from app.memory.space_store import SPACES_MAX
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
@@ -170,6 +175,19 @@ TAGS = {
 def kinds_of(embedder: Embedder | None, reembed_batch: int) -> dict[str, Kind]:
     """What every job does, by kind."""
     return {**KINDS, REEMBED_KIND: Reembedding(embedder, reembed_batch)}
+
+
+def limits_of(settings: Settings) -> dict[str, int]:
+    """What is bounded beside requests, by the names that clients are told."""
+    return {
+        "memory_spaces": SPACES_MAX,
+        "memory_dimensions": DIMENSIONS_MAX,
+        "memory_items": ITEMS_MAX,
+        "memory_content_bytes": settings.memory.content_bytes_max,
+        "memory_top_k": TOP_K_MAX,
+        "context_inline_bytes": settings.blobs.inline_bytes_max,
+        "document_history": HISTORY_MAX,
+    }
 
 
 def endpoints(settings: Settings) -> list[Endpoint]:

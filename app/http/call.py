@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,8 @@ class Ground:
     blobs: Blobs
     # Up to so many bytes lie in a row, more in the object store.
     inline_bytes_max: int
+    # What the domains bound, beside what `settings` do, by the names that clients are told.
+    limits: Mapping[str, int]
     # None where no service for it is configured.
     embedder: Embedder | None = None
 

@@ -106,6 +106,7 @@ class Capabilities(BaseModel):
     api: str
     parts: dict[str, Component]
     streams: list[StreamState] = Field(description="Empty where they cannot be asked; `parts` then says why.")
+    embeds: bool = Field(description="Whether an embedding service is configured, so that texts come without theirs.")
     limits: dict[str, int]
 
 
@@ -194,6 +195,7 @@ async def capabilities(call: Call) -> Answer:
             "api": "v1",
             "parts": {name: state.shown() for name, state in states.items()},
             "streams": [stream.shown() for stream in streams],
+            "embeds": call.ground.embedder is not None,
             "limits": {
                 "body_bytes": settings.body_bytes_max,
                 "upload_bytes": settings.upload_bytes_max,
@@ -203,6 +205,7 @@ async def capabilities(call: Call) -> Answer:
                 "page_limit_default": settings.page_limit_default,
                 "page_limit": settings.page_limit_max,
                 "live_readers": settings.live_readers_max,
+                **call.ground.limits,
             },
         },
     )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from app.http.fields import Body, Id, JsonObject, Text
 from app.memory.embedding import Embedding
 
+TOP_K_MAX = 1000
 Mode = Literal["vector", "text", "hybrid"]
 Kind = Literal["document", "record"]
 
@@ -29,7 +30,7 @@ class MemorySearch(Body):
     filter: JsonObject | None = Field(None, description="What `metadata` must contain.", examples=[{"topic": "diet"}])
     session_id: Id | None = None
     invocation_id: Id | None = None
-    top_k: Annotated[int, Field(ge=1, le=1000)] = 10
+    top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX)] = 10
     mode: Mode | None = Field(
         None,
         description="Default: hybrid where `query` and an embedding are there, be it made by the embedding service;"

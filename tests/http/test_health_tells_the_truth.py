@@ -157,7 +157,9 @@ async def test_capabilities_and_the_schema_need_a_key_and_tell_limits_and_decisi
             assert (await stranger.get(path)).status_code == 401
     told = (await client.get("/v1/capabilities")).json()
     assert told["parts"]["postgres"]["mode"] == "connected"
-    assert told["limits"]["batch_operations"] == 1000
+    limits = {"batch_operations": 1000, "memory_dimensions": 4000, "memory_top_k": 1000, "context_inline_bytes": 65536}
+    assert {name: told["limits"][name] for name in limits} == limits
+    assert told["embeds"] is False
     schema = (await client.get("/v1/schema")).json()
     assert schema["current"] == schema["expected"] == revisions()[-1]
     decisions = (await client.get("/v1/schema/decisions")).json()["items"]
