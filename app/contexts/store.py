@@ -199,13 +199,15 @@ async def _absent(reader: Reader, key: dict[str, str]) -> ContextNotFound:
 
 async def delete(writer: Writer, key: dict[str, str], if_match: list[int] | None) -> Answer:
     """Delete a context. Raises `InvocationNotFound`, `ContextNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["delete"], if_match=if_match, **key)
-    if answer is not None:
-        return answer
-    standing = await writer.row(_SQL["standing"], **key)
-    if standing is None:
-        raise await _absent(writer, key)
-    raise changed("context", standing["revision"])
+
+    async def why() -> None:
+        standing = await writer.row(_SQL["standing"], **key)
+        if standing is None:
+            raise await _absent(writer, key)
+        if if_match is not None and standing["revision"] not in if_match:
+            raise changed("context", standing["revision"])
+
+    return await decided(writer, _SQL["delete"], why, if_match=if_match, **key)
 
 
 async def transfer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import random
 from asyncio import gather
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,9 @@ import pytest
 from app.artifacts import store as artifacts
 from app.contexts.jobs import purge_expired
 from app.http.service import Service
-from tests.artifacts.artifacts import files_of, folder_of
-from tests.conftest import Make
+from tests.artifacts.artifacts import files_of, folder_of, hash_of
+from tests.artifacts.collecting import age, collection_of, states
+from tests.conftest import Make, new_tenant
 from tests.contexts.contexts import at, get, keys, post, put, sample, told
 from tests.payloads import codes, problem
 
@@ -170,6 +172,74 @@ async def test_what_lets_an_artifact_go_begins_its_grace_period(service: Service
     after = await touched(service, client)
     assert {number for number in content if after[name[number]] > before[name[number]]} == set(content)
     assert await keys(client) == ["k2"]
+
+
+async def test_what_a_context_refers_to_is_never_collected(fresh: Service) -> None:
+    collection, database = collection_of(fresh), fresh.ground.database
+    async with await new_tenant(fresh) as client:
+        await Make(client).invocation(id="i")
+        await put(client, content=large(1))
+        await post(client, "copy", source={**WORKFLOW, "key": "k"}, target={"key": "copy"})
+        await client.delete(at("k"))
+        for _ in range(3):
+            await age(fresh)
+            await collection.collect(database, 100)
+        assert (await get(client, "copy")).content == large(1)
+        assert (await post(client, "clear")).json() == {"deleted": 1}
+        # From here on it has the whole grace period, and is then taken in two phases.
+        await collection.collect(database, 100)
+        assert list((await states(fresh)).values()) == ["live"]
+        for _ in range(2):
+            await age(fresh)
+            await collection.collect(database, 100)
+        assert (await states(fresh), files_of(client, fresh)) == ({hash_of(large(1)): "gone"}, [])
+        # Its bytes come back as another object.
+        await put(client, content=large(1))
+        assert (await get(client)).content == large(1)
+
+
+async def test_writers_and_collectors_cross_and_no_data_is_lost(fresh: Service) -> None:
+    collection, chance = collection_of(fresh), random.Random(5)
+    names = [f"k{number}" for number in range(3)]
+
+    seen = 0
+
+    async def write(client: httpx.AsyncClient) -> None:
+        nonlocal seen
+        for _ in range(30):
+            answer: httpx.Response | None = None
+            key, other = chance.sample(names, 2)
+            transfer = {"source": {**WORKFLOW, "key": key}, "target": {"key": other}, "overwrite": True}
+            number = chance.randrange(2)
+            match chance.choice(("put", "put", "delete", "copy", "move", "collect", "collect")):
+                case "put":
+                    answer = await put(client, key, large(number), summary=str(number))
+                case "delete":
+                    answer = await client.delete(at(key))
+                case "collect":
+                    # Hours pass, also for those who are in the middle of a write: they may have to begin anew.
+                    await age(fresh)
+                    await collection.collect(fresh.ground.database, 100)
+                case call:
+                    answer = await post(client, call, **transfer)
+            assert answer is None or answer.status_code in (200, 201, 204, 404, 503), answer.text
+            read = await get(client, key)
+            assert read.status_code in (200, 404), read.text
+            if read.status_code == 200:
+                assert read.content == large(int(told(read)["summary"]))
+                seen += 1
+
+    async with await new_tenant(fresh) as client:
+        await Make(client).invocation(id="i")
+        await gather(*(write(client) for _ in range(4)))
+    assert seen > 20
+
+
+async def test_nothing_is_stored_for_whom_the_fence_refuses(service: Service, client: httpx.AsyncClient) -> None:
+    for name in ("submission-attempt", "lease"):
+        refused = await put(client, content=large(1), headers={name: "s;1"})
+        assert refused.status_code == 409, refused.text
+    assert (await keys(client), files_of(client, service)) == ([], [])
 
 
 async def test_what_the_store_does_not_take_leaves_the_old_value(service: Service, client: httpx.AsyncClient) -> None:
