@@ -8,6 +8,7 @@ import asyncpg
 import httpx
 
 from app.background.runner import drain
+from app.db.sql import Statement
 from app.events.jobs import sequencer
 from app.http.service import Service
 from app.memory.jobs import drop_deleted_spaces
@@ -33,7 +34,7 @@ async def test_the_first_space_is_active_and_the_next_is_not(client: httpx.Async
     assert problem(await client.get("/v1/memory/spaces/c")) == (404, "memory_space_not_found")
 
 
-async def test_a_space_keeps_its_fields(client: httpx.AsyncClient) -> None:
+async def test_b25_a_space_keeps_its_fields_whoever_starts_with_others(client: httpx.AsyncClient) -> None:
     made = await client.put("/v1/memory/spaces/a", json=SPACE)
     same = await client.put("/v1/memory/spaces/a", json=SPACE | {"metric": "cosine", "language": "simple"})
     assert (same.status_code, same.json(), same.headers["etag"]) == (200, made.json(), '"1"')
@@ -143,3 +144,14 @@ async def test_a_space_is_made_while_others_write_and_read_for_long(
         await connection.close()
     assert await drop_deleted_spaces(service.ground.database, 20) == 0
     assert (await client.get("/v1/memory/spaces/b")).status_code == 200
+
+
+async def test_a_tenant_has_so_many_spaces_and_no_more(client: httpx.AsyncClient, service: Service) -> None:
+    fill = Statement(
+        "INSERT INTO memory_spaces (tenant_id, name, model, dimensions, metric, language, digest, active)"
+        " SELECT :tenant_id, 's' || n, 'm', 3, 'cosine', 'simple', '', n = 1 FROM generate_series(1, 99) AS n"
+    )
+    await service.ground.database.rows(fill, tenant_id=client.headers["x-test-tenant"])
+    assert (await client.put("/v1/memory/spaces/last", json=SPACE)).status_code == 201
+    refused = await client.put("/v1/memory/spaces/more", json=SPACE)
+    assert (problem(refused), refused.json()["limit"]) == ((409, "memory_spaces_full"), 100)
