@@ -29,8 +29,9 @@ class Prepared(Protocol):
     async def prepare(self, database: Database, job: Claimed, standing: Standing) -> Any:
         """What the step needs. No transaction is open; reading from the database for itself is fine.
 
-        The job is held meanwhile, however long it takes; it is cut off where the job is cancelled or lost, and where
-        its process ends. So what it does is harmless to do again. Raise `Unavailable` for what may be there later.
+        The job is held meanwhile. It is cut off where the job is cancelled or lost, where its process ends, and with
+        the run that it is part of (`run_seconds` of the timetable), which counts as an attempt. So it is bounded, and
+        what it does is harmless to do again. Raise `Unavailable` for what may be there later.
         """
 
     async def carry_out(self, transaction: Transaction, job: Claimed, standing: Standing, prepared: Any) -> Step:
@@ -67,7 +68,7 @@ class JobRunner:
             return 0
         try:
             await self._slice(database, job, limit)
-            await store.release(database, self.runner_id)
+            await store.release(database, job)
         except JobLost:
             log.warning("job lost to another runner", job_id=job.id, kind=job.kind)
         except Unavailable as refusal:
@@ -150,7 +151,7 @@ class JobRunner:
 
     async def release(self, database: Database) -> None:
         """Let go of a job that was cut off, so that the next runner need not wait for the lease."""
-        await store.release(database, self.runner_id)
+        await store.release_all(database, self.runner_id)
 
 
 def _told(refusal: AppError) -> dict[str, Any]:

@@ -84,6 +84,11 @@ RETURNING t.id
 -- name: release
 -- Another runner, or this one later, goes on where the job stands.
 UPDATE jobs AS t SET runner_id = NULL, lease_expires_at = clock_timestamp()
+WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
+
+-- name: release_all
+UPDATE jobs AS t SET runner_id = NULL, lease_expires_at = clock_timestamp()
 WHERE t.runner_id = :runner_id AND t.state = 'running'
 RETURNING t.id
 

@@ -158,9 +158,14 @@ async def finish(writer: Reader, job: Claimed, state: str, error: dict[str, Any]
     )
 
 
-async def release(writer: Reader, runner_id: str) -> None:
-    """Let go of what a runner holds; it can be claimed at once."""
-    await writer.rows(_SQL["release"], runner_id=runner_id)
+async def release(writer: Reader, job: Claimed) -> None:
+    """Let go of a job whose turn is over; it can be claimed at once, which counts as no attempt."""
+    await writer.rows(_SQL["release"], tenant_id=job.tenant_id, id=job.id, runner_id=job.runner_id)
+
+
+async def release_all(writer: Reader, runner_id: str) -> None:
+    """Let go of whatever a runner holds that ends in order."""
+    await writer.rows(_SQL["release_all"], runner_id=runner_id)
 
 
 async def renew(writer: Reader, job: Claimed, lease_seconds: float) -> Standing | None:

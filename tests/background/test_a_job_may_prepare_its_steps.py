@@ -249,3 +249,23 @@ async def test_attempts_are_counted_from_the_last_progress(
     await runner(service, Kind()).run(database, 1)
     failed = await job(client, path)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "persistence_error")
+
+
+async def test_a_run_that_is_cut_off_counts_as_an_attempt_whatever_its_runner_does_next(
+    service: Service, client: httpx.AsyncClient, path: str
+) -> None:
+    tenant, database = client.headers["x-test-tenant"], service.ground.database
+    gate = asyncio.Event()
+    hanging = Kind(lambda _database: gate.wait())
+    one = JobRunner({KIND: hanging, "test.other": Kind()}, 30, service.ground.hints)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await one.run(database, 1)
+    assert hanging.cut_off == 1
+    await store.create(database.once(""), tenant, "test.other", {})
+    await drain(one.run, database)
+    await database.rows(DUE, t=tenant)
+    gate.set()
+    claimed = await store.claim(database, "another", 30)
+    assert claimed is not None
+    assert (claimed.kind, claimed.attempt_count) == (KIND, 2)

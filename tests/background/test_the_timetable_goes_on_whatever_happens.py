@@ -189,7 +189,7 @@ async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) 
     settings = settings_for("postgresql://unused")
     keys = Keys(database, settings.auth)
     delivering = Delivering(settings.webhooks, EmbeddedStreams(1), metrics)
-    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering):
+    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering, None):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(
