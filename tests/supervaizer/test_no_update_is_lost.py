@@ -139,6 +139,21 @@ def test_an_object_that_was_deleted_elsewhere_is_saved_anew(controllers: Control
     assert stored(controllers, "Job", "j") == {"id": "j", "n": 2}
 
 
+def test_what_is_remembered_is_bounded_and_what_is_forgotten_merged(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairn_supervaizer.knowledge.BYTES_MAX", 100)
+    one, two = controllers.storage(), controllers.storage()
+    for number in range(9):
+        one.save_object("Job", {"id": f"j{number}", "case_ids": ["a"]})
+    assert sum(one._known.get("Job", f"j{number}") is not None for number in range(9)) == 3
+    theirs = two.get_object_by_id("Job", "j0") or {}
+    theirs["case_ids"].append("b")
+    two.save_object("Job", theirs)
+    one.save_object("Job", {"id": "j0", "case_ids": ["a", "c"]})
+    assert stored(controllers, "Job", "j0") == {"id": "j0", "case_ids": ["a", "b", "c"]}
+
+
 @pytest.mark.parametrize(
     ("known", "ours", "theirs", "result"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cairn_supervaizer.keys import document_id
-from cairn_supervaizer.objects import Objects
+from cairn_supervaizer.objects import Objects, text_of
 from cairn_supervaizer.options import Options
 from cairn_supervaizer.reload import Rejected
 from cairn_supervaizer.secrecy import cut
@@ -95,14 +95,14 @@ def _store(objects: Objects, options: Options, kind: str, row: dict[str, Any], r
     cut(row, options.secrets.get(kind, ()))
     key = document_id(row["id"])
     try:
-        created = objects.create(kind, key, row)
+        created = objects.create(kind, key, text_of(row))
     except ValueError as error:
         return str(error)
     if created is not None:
         report.imported[kind] += 1
         return None
     found = objects.get(kind, key)
-    if found is not None and found[0] == row:
+    if found is not None and found.value() == row:
         report.unchanged[kind] += 1
         return None
     return "another object has this id in the store, and stays as it is"

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from app.client import Cairn, Json, NotFoundError, PreconditionFailedError, Retry
@@ -17,8 +18,23 @@ PAGE_OBJECTS: Final = 500
 TRIES_MAX: Final = 20
 RETRY: Final = Retry(attempt_max=3, first_pause_seconds=0.05, pause_max_seconds=1.0, retry_after_max_seconds=2.0)
 
-Found = tuple[dict[str, Any], str]
-"""An object and the ETag of the revision that it is."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object as it is stored: its document id, its exact text, and the ETag of the revision that it is."""
+
+    key: str
+    text: bytes
+    etag: str
+
+    def value(self) -> Any:
+        """The object, the caller's own."""
+        return json.loads(self.text)
+
+
+def text_of(value: Mapping[str, Any]) -> bytes:
+    """The JSON of an object. A number that JSON has not is a `ValueError`, another such value a `TypeError`."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 class Objects:
@@ -42,7 +58,7 @@ class Objects:
             found = self._connected().documents.get(self._collection(kind), key)
         except NotFoundError:
             return None
-        return found.body.value(), found.etag
+        return Found(key, found.body.data, found.etag)
 
     def all(self, kind: str, contains: Mapping[str, Any] | None = None) -> Iterator[Found]:
         """Every object of a type in the order in which they were first saved, page by page."""
@@ -52,24 +68,24 @@ class Objects:
         else:
             found = documents.query(collection, contains=contains, include=["body"], limit=PAGE_OBJECTS)
         for one in found:
-            yield one.raw("body").value(), f'"{one.revision}"'
+            yield Found(one.id, one.raw("body").data, f'"{one.revision}"')
 
-    def create(self, kind: str, key: str, value: Mapping[str, Any]) -> str | None:
+    def create(self, kind: str, key: str, text: bytes) -> str | None:
         """Store an object that is not there yet, and give its ETag; None when it is there."""
         client = self._connected().using(if_none_match="*")
         try:
-            return client.documents.put(self._collection(kind), key, _text(value)).etag
+            return client.documents.put(self._collection(kind), key, Json.trusted(text)).etag
         except PreconditionFailedError:
             return None
 
-    def patch(self, kind: str, key: str, members: Mapping[str, Any], etag: str | None) -> str | None:
+    def patch(self, kind: str, key: str, members: bytes, etag: str | None) -> str | None:
         """Replace members of an object and give its new ETag; None when it is not the one that `etag` names.
 
         Without an ETag the object is changed whatever it is, and made when there is none.
         """
         client = self._connected().using(if_match=etag)
         try:
-            return client.documents.patch(self._collection(kind), key, _text(members), merge="shallow").etag
+            return client.documents.patch(self._collection(kind), key, Json.trusted(members), merge="shallow").etag
         except PreconditionFailedError:
             return None
 
@@ -142,7 +158,3 @@ class Objects:
                 )
                 self._process = os.getpid()
             return self._client
-
-
-def _text(value: Mapping[str, Any]) -> Json:
-    return Json.trusted(json.dumps(value, allow_nan=False, separators=(",", ":")).encode())

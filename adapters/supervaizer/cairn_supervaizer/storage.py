@@ -16,7 +16,7 @@ from cairn_supervaizer.errors import StaleObjectError
 from cairn_supervaizer.keys import document_id
 from cairn_supervaizer.knowledge import Known, StoredObject, Version
 from cairn_supervaizer.merging import MergeConflictError, merged
-from cairn_supervaizer.objects import Found, Objects
+from cairn_supervaizer.objects import Found, Objects, text_of
 from cairn_supervaizer.options import Options
 from cairn_supervaizer.secrecy import cut
 
@@ -105,12 +105,13 @@ class CairnStorage:
         The service finds them by what it can index. Those that it cannot (U+0000 in a string, more than 4 MiB) come
         last, if the job names them too, as it does those that were started under it.
         """
-        found = {one[0]["id"]: one for one in self._objects.all("Case", {"job_id": job_id})}
+        found = {one.key: one for one in self._objects.all("Case", {"job_id": job_id})}
         job = self._objects.get("Job", document_id(job_id))
-        for case_id in (job[0].get("case_ids") or ()) if job else ():
-            if case_id not in found and (one := self._objects.get("Case", document_id(case_id))):
-                found[case_id] = one
-        return [self._read("Case", one) for one in found.values() if one[0].get("job_id") == job_id]
+        for key in map(document_id, (job.value().get("case_ids") or ()) if job else ()):
+            if key not in found and (one := self._objects.get("Case", key)):
+                found[key] = one
+        cases = (self._read("Case", one) for one in found.values())
+        return [one for one in cases if one.get("job_id") == job_id]
 
     def reset_storage(self) -> None:
         """Delete every object of the store, for every process that uses it."""
@@ -131,14 +132,12 @@ class CairnStorage:
     def holds(self, type: str, read: StoredObject) -> None:
         """An entity of this process was made of what was read: what it saves later are changes of that."""
         if read.version is not None:
-            self._known.hold(type, document_id(read["id"]), read.version)
+            self._known.hold(type, read.key, read.version)
 
     def _read(self, type: str, found: Found) -> StoredObject:
-        value, etag = found
-        read = StoredObject(value)
-        kept = json.loads(json.dumps(value))
-        read.version = Version(etag, kept, kept)
-        self._known.note(type, document_id(value["id"]), read.version)
+        read = StoredObject(found.value())
+        read.key, read.version = found.key, _version_of(found)
+        self._known.note(type, read.key, read.version)
         return read
 
     def _set_rules(self) -> None:
@@ -147,10 +146,11 @@ class CairnStorage:
 
     def _saved(self, type: str, key: str, value: dict[str, Any], known: Version | None) -> Version:
         if self._options.on_conflict == "last_write_wins" or type in LAST_WINS:
-            etag = self._objects.patch(type, key, value, None)
+            text = text_of(value)
+            etag = self._objects.patch(type, key, text, None)
             assert etag is not None, "a patch without a precondition has an answer"
-            return Version(etag, value, value)
-        seen = None if known is None else known.seen
+            return Version(etag, text, text)
+        seen = None if known is None else json.loads(known.seen)
         for attempt in range(MERGES_MAX):
             saved = self._tried(type, key, value, known, seen)
             if saved is not None:
@@ -158,7 +158,7 @@ class CairnStorage:
             self._refuse_if_strict(type, key, value["id"])
             time.sleep(random.uniform(0, PAUSE_MAX_SECONDS) if attempt else 0)  # noqa: S311 - jitter is no secret
             found = self._objects.get(type, key)
-            known = found and Version(found[1], found[0], found[0])
+            known = None if found is None else _version_of(found)
         self._known.release(type, key)
         raise StaleObjectError(type, value["id"], f"others changed it {MERGES_MAX} times meanwhile")
 
@@ -167,19 +167,24 @@ class CairnStorage:
     ) -> Version | None:
         """The version that a save made; None when what is stored is not what was thought."""
         if known is None:
-            etag = self._objects.create(type, key, value)
-            return None if etag is None else Version(etag, value, value)
+            text = text_of(value)
+            etag = self._objects.create(type, key, text)
+            return None if etag is None else Version(etag, text, text)
+        stored = json.loads(known.stored)
         if seen is None:
-            self._refuse_another(type, key, value, known.stored)
+            self._refuse_another(type, key, value, stored)
         try:
-            result = merged(seen, value, known.stored)
+            result = merged(seen, value, stored)
         except MergeConflictError as conflict:
             self._known.release(type, key)
             why = f"{conflict.member} was changed elsewhere, and otherwise than here"
             raise StaleObjectError(type, value["id"], why, conflict.member) from conflict
         members = {name: result[name] for name in value if name in result}
-        etag = self._objects.patch(type, key, members, known.etag)
-        return None if etag is None else Version(etag, {**(seen or {}), **value}, result)
+        etag = self._objects.patch(type, key, text_of(members), known.etag)
+        if etag is None:
+            return None
+        now_seen, now_stored = text_of({**(seen or {}), **value}), text_of(result)
+        return Version(etag, now_seen, now_seen if now_seen == now_stored else now_stored)
 
     def _refuse_if_strict(self, type: str, key: str, object_id: Any) -> None:
         if self._options.on_conflict == "raise":
@@ -192,3 +197,7 @@ class CairnStorage:
             self._known.release(type, key)
             why = f"this id is taken by one whose {owner} is {stored[owner]!r}"
             raise StaleObjectError(type, value["id"], why, f"/{owner}")
+
+
+def _version_of(found: Found) -> Version:
+    return Version(found.etag, found.text, found.text)
