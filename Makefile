@@ -20,9 +20,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c '$(SUPPORTED)' 2>/dev/null && { echo "$$python"; exit; }; done; echo python3)
 
 BIN := .venv/bin
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
-	--extra embedded --extra tracing --group build
+HASHED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+LOCK := $(BIN)/uv pip compile $(HASHED) --extra embedded --extra tracing --group build
 
 # Scripts and the editable install hold the path of the checkout, so one that was moved gets a new environment.
 STALE := $(shell test -x $(BIN)/python && test "$$(cat .venv/checkout 2>/dev/null)" = "$$(pwd -P)" || echo stale)
@@ -92,15 +92,17 @@ env: .venv/installed ## Refresh .env.example from the settings
 	$(BIN)/cairn settings > .env.example.new
 	mv .env.example.new .env.example
 
-lock: .venv/installed ## Resolve both locks again from pyproject.toml (UPGRADE=1 takes newer releases)
+lock: .venv/installed ## Resolve the locks again from pyproject.toml (UPGRADE=1 takes newer releases)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet 'uv>=0.9'
 	$(LOCK) pyproject.toml --output-file requirements.lock
 	$(LOCK) pyproject.toml --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(BIN)/uv pip compile $(HASHED) tests/blobs/s3/requirements.in --output-file tests/blobs/s3/requirements.lock
 
 clean: ## Remove .venv and caches; ./var, which holds the data of `make run`, stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov dist
 	rm -rf adapters/flue/node_modules adapters/flue/.node adapters/flue/dist adapters/flue/*.tgz
 	rm -rf adapters/supervaizer/.packages tests/webhooks/javascript/node_modules
+	rm -rf tests/blobs/s3/.venv tests/blobs/s3/.lock
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/pyvenv.cfg: $(if $(STALE),FORCE)
