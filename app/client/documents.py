@@ -17,6 +17,7 @@ from app.client.reply import Reply
 
 M = TypeVar("M")
 ACCEPTED = 202
+ONLY_NEW = (("If-None-Match", "*"),)
 
 
 class Document(Record):
@@ -96,7 +97,7 @@ class _Query(Call[Page[Document]]):
 
 
 class Documents(Resource[M]):
-    """Documents in collections. `using(if_match=…)` and `using(if_none_match="*")` hold for their writes."""
+    """Documents in collections. `using(if_match=…)` holds for their writes."""
 
     @endpoint
     def put(
@@ -106,11 +107,13 @@ class Documents(Resource[M]):
         body: Payload,
         *,
         expires_at: Instant | None = None,
+        only_new: bool = False,
         include: Sequence[str] = (),
     ) -> Call[Document]:
-        """Store a body; it replaces the one before, and when it ends."""
+        """Store a body; it replaces the one before, and when it ends. With `only_new` nothing may be there yet."""
         asked = query({"expires_at": expires_at, "include": include})
-        return Call("PUT", path("documents", collection, document_id), one(Document), asked, dump(body))
+        target, headers = path("documents", collection, document_id), ONLY_NEW if only_new else ()
+        return Call("PUT", target, one(Document), asked, dump(body), headers=headers)
 
     @endpoint
     def patch(
@@ -121,11 +124,13 @@ class Documents(Resource[M]):
         *,
         merge: Literal["shallow", "rfc7396"] = "rfc7396",
         expires_at: Instant | None = None,
+        only_new: bool = False,
         include: Sequence[str] = (),
     ) -> Call[Document]:
         """Merge members into a document, or make it; what others merge at the same time is not lost."""
         asked = query({"merge": merge, "expires_at": expires_at, "include": include})
-        return Call("PATCH", path("documents", collection, document_id), one(Document), asked, dump(body))
+        target, headers = path("documents", collection, document_id), ONLY_NEW if only_new else ()
+        return Call("PATCH", target, one(Document), asked, dump(body), headers=headers)
 
     @endpoint
     def get(self, collection: str, document_id: str) -> Call[StoredDocument]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -30,6 +29,7 @@ from app.http import ranged
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.idempotency import hold
+from app.http.openapi import ONLY_NEW
 from app.http.paging import page
 from app.http.received import Received
 from app.invocations import store as invocations
@@ -55,13 +55,6 @@ HEADERS = {
 # It may change at any time, so there is no 304, and who keeps it asks first.
 CHANGING = {"Cache-Control": "private, no-cache"}
 RESPONSES = {status: told for status, told in ranged.documented(HEADERS).items() if status != 304}
-ONLY_NEW: dict[str, Any] = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "`*`: store only where nothing is there yet, else 412.",
-    "schema": {"type": "string", "enum": ["*"]},
-}
 
 
 @routes.put(

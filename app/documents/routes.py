@@ -28,6 +28,7 @@ from app.http.endpoint import Routes
 from app.http.fields import Verbatim
 from app.http.idempotency import in_transaction
 from app.http.including import Including
+from app.http.openapi import ONLY_NEW
 from app.http.paging import IncludeQuery, answered, asked
 
 routes = Routes("documents")
@@ -40,11 +41,7 @@ class _NoCollection(Exception):
 
 def place_of(call: Call, collection: str, document_id: str) -> Place:
     """The document that a call writes, under its `If-Match` and `If-None-Match`. Raises `InvalidInput`."""
-    header = call.headers.get("if-none-match")
-    if header is not None and header.strip() != "*":
-        raise invalid("If-None-Match", "may be * here, and nothing else")
-    only_new = header is not None
-    return Place(call.tenant_id, collection, document_id, call.if_match, call.may_create, only_new)
+    return Place(call.tenant_id, collection, document_id, call.if_match, call.may_create, call.only_new)
 
 
 async def _rules(call: Call, collection: str) -> Rules | None:
@@ -71,6 +68,7 @@ async def _rules(call: Call, collection: str) -> Rules | None:
     response_model=Document,
     status_code=201,
     errors=(PreconditionFailed,),
+    openapi_extra={"parameters": [ONLY_NEW]},
 )
 async def put_document(call: Call, collection: str, document_id: str, query: PutQuery, body: Verbatim) -> Answer:
     """Store any JSON value under an id, byte for byte; it replaces what was there, its `expires_at` included.
@@ -89,6 +87,7 @@ async def put_document(call: Call, collection: str, document_id: str, query: Put
     response_model=Document,
     status_code=201,
     errors=(PreconditionFailed, DocumentNotObject),
+    openapi_extra={"parameters": [ONLY_NEW]},
 )
 async def patch_document(call: Call, collection: str, document_id: str, query: PatchQuery, body: Verbatim) -> Answer:
     """Merge members into a document, which is made where there is none. No change of another writer is lost.

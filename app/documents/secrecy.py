@@ -12,6 +12,8 @@ from app.documents.splicing import Edit, Walk, removal, skipped, spliced
 ANY = "*"
 PATHS_MAX, SEGMENTS_MAX = 100, 32
 _POINTER = re.compile(r"(/([^/~\x00]|~[01])*)+").fullmatch
+# However PostgreSQL reads the place in an array.
+_IS_PLACE = re.compile(r"\s*[-+]?[0-9]+", re.ASCII).fullmatch
 # In a tree of paths: here one ends.
 _END = None
 _Tree = dict[str | None, Any]
@@ -90,4 +92,4 @@ def reaches(paths: Sequence[str], pointer: str) -> bool:
 
 
 def _meet(mine: str, theirs: str) -> bool:
-    return mine in (ANY, theirs) or (mine.isdecimal() and theirs.isdecimal())
+    return mine in (ANY, theirs) or (_IS_PLACE(mine) is not None and _IS_PLACE(theirs) is not None)

@@ -33,6 +33,7 @@ from app.http.received import Received, receiving
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
+SMALL_BYTES = 64 * 1024
 # The answer is work that goes on beside the request: a job, a delivery.
 ACCEPTED = 202
 Handler = Callable[..., Awaitable[Answer | Response]]
@@ -215,7 +216,10 @@ class Endpoint(APIRoute):
 
     async def _payload(self, call: Call) -> Verbatim:
         self._check_type(call)
-        payload = await asyncio.to_thread(read_payload, call.raw_body, call.ground.settings.nesting_max)
+        raw, nesting_max = call.raw_body, call.ground.settings.nesting_max
+        # What is small is read before a thread would have begun.
+        small = len(raw) <= SMALL_BYTES
+        payload = read_payload(raw, nesting_max) if small else await asyncio.to_thread(read_payload, raw, nesting_max)
         try:
             return self._payload_kind.checked(payload)
         except ValueError as error:

@@ -182,6 +182,14 @@ REQUEST_HEADERS = {
         _request_header("If-None-Match", "ETags: 304 where one of them is still right.", '"1"'),
     )
 }
+# What a PUT documents that may be told to make only what is new; its call says so as `only_new`.
+ONLY_NEW: dict[str, Any] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "`*`: store only where nothing is there yet, else 412.",
+    "schema": {"type": "string", "enum": ["*"]},
+}
 RAW_BODY = {
     "description": "The bytes as they are; up to `limits.upload_bytes` of `GET /v1/capabilities`.",
     "required": True,

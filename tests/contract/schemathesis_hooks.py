@@ -38,7 +38,12 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     # A generated attempt or token owns nothing (409); a generated ETag is never the current one (412).
-    for name in ("Submission-Attempt", "Lease", "If-Match", *(("If-None-Match",) if case.method == "PUT" else ())):
+    for name in (
+        "Submission-Attempt",
+        "Lease",
+        "If-Match",
+        *(("If-None-Match",) if case.method in ("PUT", "PATCH") else ()),
+    ):
         (case.headers or {}).pop(name, None)
     for name in (*HANDED_OUT, *NAMED_IN_WORDS):
         (case.query or {}).pop(name, None)
