@@ -86,7 +86,8 @@ def _files(tenant: os.DirEntry[str]) -> Iterator[Found]:
 
 def _settle(file: Path) -> None:
     """Return once the file and its name are on the disk."""
-    for path in (file, file.parent):
+    # The tenant's folder may be new as well.
+    for path in (file, file.parent, file.parent.parent):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -35,6 +35,7 @@ def api() -> str:
     [
         ("docs/conversations.md", '"records":[{"id": "r1", "type": "note", "confidence": 1.0}]'),
         ("docs/attachments.md", "three small words"),
+        ("docs/artifacts.md", "what came of it"),
         ("docs/contexts.md", '{"deleted":1}'),
         ("docs/events.md", '"name":"Told at once"'),
         ("README.md#Remember, and find again", '"id":"sky","kind":"record","score":0.03'),
