@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import typing
 from collections.abc import Awaitable, Callable, Iterator
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +18,11 @@ from app.db.page import Listing
 from app.db.shape import Shape
 from app.db.sql import Statement
 from app.http.including import Including
+from app.memory.partitions import METRICS, creation
+from app.memory.search_sql import NARROWING, Form
+
+# The spaces of memory whose partitions statements name, with their dimensions: the index holds half of the second's.
+SPACES = {1: 3, 2: 2500, 3: 3}
 
 
 def modules() -> list[ModuleType]:
@@ -60,12 +65,31 @@ def included(including: Including) -> Iterator[Statement]:
             yield including._statement(names)
 
 
+# What statements are built for, by the name of the parameter.
+VALUES: dict[str, tuple[Any, ...]] = {
+    "targets": ((1,), (1, 2)), "others": ((), (3,)), "active": (1,), "many": (True, False), "embedding": (True, False),
+    "contains": (True, False), "among": (0, 1, 2),
+}  # fmt: skip
+
+
+def searches() -> Iterator[Form]:
+    """A search of each space by each metric, in each mode, of everything and of a part."""
+    ways = ((True, False), (False, True), (True, True))
+    narrowings = (frozenset[str](), frozenset(NARROWING))
+    for (number, dimensions), metric, way, narrowed in product(SPACES.items(), METRICS, ways, narrowings):
+        yield Form(number, dimensions, metric, *way, 64, 100, 4000, 10_000, narrowed, explain=True)
+
+
 def built(module: ModuleType, function: Any) -> Iterator[Statement]:
     """What a function builds that gives a statement for a set of columns."""
     if not hasattr(function, "cache_info") or function.__module__ != module.__name__:
         return
     hints = typing.get_type_hints(function.__wrapped__)
-    if hints.pop("return", None) is not Statement:
+    returned = hints.pop("return", None)
+    if returned is Listing:
+        for given in product(*(VALUES[name] for name in hints)):
+            yield from (found for _, found in listed(function(**dict(zip(hints, given, strict=True)))))
+    if returned is not Statement:
         return
     shapes = [value for value in vars(module).values() if isinstance(value, Shape)]
     verbatim = frozenset(chain.from_iterable(shape.verbatim for shape in shapes))
@@ -75,7 +99,12 @@ def built(module: ModuleType, function: Any) -> Iterator[Statement]:
         yield function(verbatim)
     elif list(hints) == ["limit", "of_agent"]:
         yield from (function(1, of_agent) for of_agent in (True, False))
-    elif list(hints) == ["names"]:
+    elif set(hints) <= set(VALUES):
+        for given in product(*(VALUES[name] for name in hints)):
+            yield function(**dict(zip(hints, given, strict=True)))
+    elif list(hints) == ["form"]:
+        yield from map(function, searches())
+    elif list(hints) == ["names"] and not any(isinstance(value, Listing) for value in vars(module).values()):
         fields = [*getattr(module, "FIELDS", {}), *getattr(module, "RESULTS", {}), *getattr(module, "OUTCOME", {})]
         for names in chain(combinations(fields, 1), [tuple(fields)]):
             yield function(frozenset(names))
@@ -95,6 +124,9 @@ def _filtered(module: ModuleType, function: Any, hints: dict[str, Any]) -> Itera
 
 async def test_b23_every_statement_is_prepared_on_the_migrated_schema(clone: Callable[[], Awaitable[str]]) -> None:
     connection = await asyncpg.connect(await clone(), statement_cache_size=0)
+    for number, dimensions in SPACES.items():
+        for sql in creation(number, dimensions):
+            await connection.execute(sql)
     prepared: set[str] = set()
     try:
         for name, statement in statements():
