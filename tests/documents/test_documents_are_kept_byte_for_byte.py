@@ -126,6 +126,20 @@ async def test_twenty_writers_at_once_lose_nothing(client: httpx.AsyncClient, me
     assert found.headers["etag"] == '"20"'
 
 
+async def test_writers_and_removers_of_one_document_are_never_in_each_others_way(client: httpx.AsyncClient) -> None:
+    await client.put("/v1/documents/Job", json={"history": 3})
+    answers = await asyncio.gather(
+        *(put(client, f"{JOB}?expires_at={PAST if n % 5 == 0 else FUTURE}", b'{"n":%d}' % n) for n in range(15)),
+        *(client.delete(JOB) for _ in range(15)),
+        *(patch(client, JOB, b'{"m":%d}' % n) for n in range(15)),
+    )
+    assert set(codes(answers)) <= {200, 201, 204, 404}, codes(answers)
+    last = await put(client, JOB, b"{}")
+    assert last.status_code in (200, 201)
+    kept = (await client.get(f"{JOB}/revisions")).json()["items"]
+    assert [item["revision"] for item in kept] == [*range(last.json()["revision"] - 1, 0, -1)][:3]
+
+
 async def test_a_merge_under_an_idempotency_key_happens_once(client: httpx.AsyncClient) -> None:
     answers = [await patch(client, JOB, b'{"a":1}', idempotency_key="k") for _ in range(2)]
     assert codes(answers) == [201, 201]
