@@ -33,7 +33,7 @@ ARTIFACTS = Listing(
     sorts={"created_at": Sort("{t}.created_at", "timestamptz")},
     default=("created_at", "desc"),
     filters={"created_after": "t.created_at >= :created_after", "created_before": "t.created_at < :created_before"},
-    ids=("encode(t.hash, 'hex')",),
+    ids=("encode(t.hash, 'hex') COLLATE \"C\"",),
 )
 TOUCHED = (
     "state = 'live', touched_at = clock_timestamp(),"
