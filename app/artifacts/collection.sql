@@ -1,10 +1,13 @@
 -- name: mark
 -- What is in use is looked at again after another grace period; what is not is marked, and still there.
-WITH old AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
   -- SKIP LOCKED: who holds one refers to it, or sends its bytes.
-  SELECT a.tenant_id, a.hash, ({{used}}) AS used FROM artifacts AS a
+  SELECT a.tenant_id, a.hash FROM artifacts AS a
   WHERE a.state = 'live' AND a.touched_at < (SELECT clock_timestamp() - make_interval(secs => :grace_seconds))
   ORDER BY a.touched_at LIMIT CAST(:limit AS bigint) FOR NO KEY UPDATE SKIP LOCKED
+), old AS MATERIALIZED (
+  -- A number in the text says how few they are: each is looked up in an index then, and no table is read whole.
+  SELECT a.tenant_id, a.hash, ({{used}}) AS used FROM (SELECT * FROM locked LIMIT 200) AS a
 )
 UPDATE artifacts AS a SET
   state = CASE WHEN old.used THEN 'live' ELSE 'marked' END,
@@ -22,7 +25,7 @@ WITH old AS MATERIALIZED (
   ORDER BY a.touched_at LIMIT CAST(:limit AS bigint) FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE artifacts AS a SET state = 'deleting', changed_at = clock_timestamp()
-FROM old WHERE a.tenant_id = old.tenant_id AND a.hash = old.hash
+FROM (SELECT * FROM old LIMIT 200) AS old WHERE a.tenant_id = old.tenant_id AND a.hash = old.hash
 RETURNING a.hash
 
 -- name: lock_marked
