@@ -142,6 +142,12 @@ def post(url: str, path: str, body: Any, method: str = "POST", **headers: str) -
         return json.loads(answer.read())
 
 
+def get(url: str, path: str, **headers: str) -> Any:
+    """What an answer has in JSON; a refusal raises."""
+    with urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), timeout=120) as answer:
+        return json.loads(answer.read())
+
+
 def new_key(url: str, admin_key: str, tenant_id: str) -> str:
     """A key of a tenant, which is made where it is missing."""
     operator = {"Authorization": f"Bearer {admin_key}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.db.database import Answer
 from app.embeddings.embedder import EmbedderMissing, EmbedderRefused, EmbedderUnavailable, EmbeddingFault
-from app.errors import Unavailable, invalid
+from app.errors import AppError, InvalidInput, Unavailable, invalid
 from app.http.call import Call
 from app.http.endpoint import Endpoint, Routes
 from app.memory import search_store as store
@@ -12,7 +12,7 @@ from app.memory.embedding import vector_of
 from app.memory.errors import EmbeddingFaulty, MemorySpaceMissing, MemorySpaceNotFound
 from app.memory.search_schemas import MemoryFound, MemorySearch
 from app.memory.search_store import Question
-from app.memory.space_store import Space, space_named
+from app.memory.space_store import HeldSpaces, Space, named_of
 from app.settings import MemorySettings
 
 TRIES = 3
@@ -20,7 +20,7 @@ TRIES = 3
 
 def routes_of(settings: MemorySettings) -> list[Endpoint]:
     """The operation, with how it looks."""
-    routes = Routes("memory")
+    routes, held = Routes("memory"), HeldSpaces()
 
     @routes.post(
         "/v1/memory/search",
@@ -41,17 +41,46 @@ def routes_of(settings: MemorySettings) -> list[Endpoint]:
         embedded by the embedding service; within a batch the embedding must be given.
         """
         given = body.given()
-        # A space may be removed between the look at it and the search; the active one never is.
+        space = await _remembered(held, call, body.space)
         for _ in range(TRIES):
-            space = await space_named(call.reader, call.tenant_id, body.space)
-            answer = await store.search(
-                call.reader, call.tenant_id, await _question(call, body, space, given), settings
-            )
+            refusal, answer = None, None
+            try:
+                question = await _question(call, body, space, given)
+                answer = await store.search(call.reader, call.tenant_id, question, settings)
+            except (InvalidInput, EmbeddingFaulty) as error:
+                refusal = error
             if answer is not None:
                 return answer
+            # It is not the active one any more, or not there; then a refusal was about another one.
+            before, space = space, await _now(held, call, body.space)
+            if refusal is not None and space == before:
+                raise refusal
         raise Unavailable("Spaces changed meanwhile; try again.")
 
     return list(routes)
+
+
+async def _remembered(held: HeldSpaces, call: Call, name: str | None) -> Space:
+    """The space as this process last read it; the search finds out whether it still is so."""
+    try:
+        return named_of(await held.of(call.reader, call.tenant_id), name)
+    except MemorySpaceNotFound:
+        return await _now(held, call, name)
+    except MemorySpaceMissing as refusal:
+        raise _absent(name, refusal) from None
+
+
+async def _now(held: HeldSpaces, call: Call, name: str | None) -> Space:
+    """The space as it now is."""
+    try:
+        return named_of(await held.again(call.reader, call.tenant_id), name)
+    except MemorySpaceMissing as refusal:
+        raise _absent(name, refusal) from None
+
+
+def _absent(name: str | None, refusal: MemorySpaceMissing) -> AppError:
+    """A space that is named is not found, whether or not there are others."""
+    return refusal if name is None else MemorySpaceNotFound("There is no such space.", name=name)
 
 
 async def _question(call: Call, body: MemorySearch, space: Space, given: dict[str, object]) -> Question:

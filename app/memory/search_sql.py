@@ -47,7 +47,8 @@ NARROWING = {
 _LIVE = "(expires_at IS NULL OR expires_at > statement_timestamp())"
 
 # Whatever reads `asked` is carried out after `settings`, so the scans find them; they last as long as the transaction,
-# which is this statement. The vector stands in a sub-select, so that one kept plan is right for all of them.
+# which is this statement. Where the space is another by now, nothing is asked and nothing is told. The vector stands in
+# a sub-select, so that one kept plan is right for all of them.
 _ASKED = """\
 settings AS MATERIALIZED (
   SELECT set_config('hnsw.ef_search', :breadth, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
@@ -57,6 +58,10 @@ settings AS MATERIALIZED (
     CAST(:session_id AS text) AS session_id, CAST(:invocation_id AS text) AS invocation_id,
     CAST(:embedding AS vector) AS vector
   FROM settings
+  WHERE EXISTS (
+    SELECT FROM memory_spaces AS s
+    WHERE s.tenant_id = :tenant_id AND s.name = :space AND s.number = {number} AND (s.active OR :named)
+  )
 )"""
 
 # Nothing but an order by what the index holds is read from it; `compared` orders by the vector itself and never is.
@@ -183,13 +188,13 @@ SELECT (SELECT row_to_json(told) FROM (SELECT CAST(:space AS text) AS space, CAS
   {exact} AS exact, CAST('[' || COALESCE((
     SELECT string_agg(CAST((SELECT row_to_json(shown) FROM (SELECT h.id, h.kind, h.score, h.content, h.metadata,
       h.session_id, h.invocation_id, h.created_at{explain}) AS shown) AS text), ',' ORDER BY h.place) FROM weighed AS h
-  ), '') || ']' AS json) AS items) AS told) AS body"""
+  ), '') || ']' AS json) AS items FROM asked) AS told) AS body"""
 
 
 @lru_cache(maxsize=4096)
 def statement(form: Form) -> Statement:
     """The statement of a search in this form; it gives one row with `body`."""
-    parts, ways, exact = [_ASKED], [], []
+    parts, ways, exact = [_ASKED.format(number=form.number)], [], []
     if form.by_vector:
         parts.append(_by_vector(form))
         ways.append("by_vector")

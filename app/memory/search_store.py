@@ -28,7 +28,7 @@ class Question:
 
 
 async def search(reader: Reader, tenant_id: str, question: Question, settings: MemorySettings) -> Answer | None:
-    """What is nearest, the best first; None where the space was removed meanwhile."""
+    """What is nearest, the best first; None where the space is no longer what was asked for: removed, not active."""
     given, space = question.given, question.space
     top_k: int = given.get("top_k", 10)
     narrowed = frozenset(name for name in NARROWING if given.get(name) is not None)
@@ -54,6 +54,7 @@ async def search(reader: Reader, tenant_id: str, question: Question, settings: M
         "query": given.get("query"),
         "language": space.language,
         "space": space.name,
+        "named": given.get("space") is not None,
         "mode": question.mode,
         "wanted": wanted,
         "top_k": top_k,
@@ -66,5 +67,5 @@ async def search(reader: Reader, tenant_id: str, question: Question, settings: M
         if isinstance(error.__cause__, asyncpg.UndefinedTableError):
             return None
         raise
-    assert row is not None  # an aggregate has a row
-    return Answer(200, row["body"])
+    assert row is not None  # it selects from nothing
+    return None if row["body"] is None else Answer(200, row["body"])

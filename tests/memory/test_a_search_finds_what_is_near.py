@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.http.service import Service
-from tests.conftest import new_tenant, running, settings_for
+from tests.conftest import http, new_tenant, running, settings_for
 from tests.memory.embedding_server import EmbeddingServer, vector
 from tests.memory.remembered import Item, build, cosine, remember
 from tests.payloads import problem
@@ -279,8 +279,30 @@ async def test_a_space_that_goes_away_under_a_search_is_no_defect(service: Servi
     assert problem(answer) == (503, "unavailable")
 
 
+async def test_a_search_sees_at_once_which_space_another_process_made_active(
+    clone: Callable[[], Awaitable[str]],
+) -> None:
+    settings = settings_for(await clone())
+    async with running(settings) as service, running(settings) as elsewhere, await new_tenant(service) as client:
+        key = client.headers["authorization"]
+        async with http(elsewhere, authorization=key) as there:
+            await client.put("/v1/memory/spaces/a", json=SPACE)
+            assert (await search(client, query="fish"))["space"] == "a"
+            await there.put("/v1/memory/spaces/b", json=SPACE | {"dimensions": 4})
+            assert (await search(client, query="fish", space="b"))["space"] == "b"
+            assert (await there.post("/v1/memory/spaces/b/activate", json={})).status_code == 200
+            assert (await search(client, embedding=[1, 0, 0, 0]))["space"] == "b"
+            assert (await search(client, query="fish", space="a"))["space"] == "a"
+            assert (await there.delete("/v1/memory/spaces/a")).status_code == 204
+            gone = await client.post("/v1/memory/search", json={"query": "fish", "space": "a"})
+            assert problem(gone) == (404, "memory_space_not_found")
+            await there.put("/v1/memory/spaces/a", json=SPACE | {"dimensions": 5})
+            assert (await search(client, embedding=[1, 0, 0, 0, 0], space="a"))["space"] == "a"
+
+
 async def test_another_tenant_finds_nothing_of_it(dogs: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
-    assert problem(await other.post("/v1/memory/search", json={"query": "fish", "space": "s"}))[0] == 404
+    asked = {"query": "fish", "space": "s"}
+    assert problem(await other.post("/v1/memory/search", json=asked)) == (404, "memory_space_not_found")
     await other.put("/v1/memory/spaces/s", json=SPACE)
     assert (await search(other, query="fish", embedding=[1, 0, 0]))["items"] == []
     assert len(ids(await search(dogs, query="fish", embedding=[1, 0, 0]))) == 4
