@@ -98,7 +98,9 @@ class Keys:
         if tenant is not None and time.monotonic() >= self._tenants.get(tenant, 0):
             found = None
             if re.fullmatch(TENANT_ID, tenant):
-                found = await self.database.row(_TENANT, tenant_id=tenant)
+                # As with keys: many who come at once ask once.
+                ask = partial(self.database.row, _TENANT, tenant_id=tenant)
+                found = await self._flights.one((tenant, self._changes), ask)
             if found is None:
                 raise NotFound("There is no such tenant; the operator makes one with PUT /v1/tenants/{id}.")
             _bound(self._tenants)
