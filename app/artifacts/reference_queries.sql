@@ -14,8 +14,11 @@ WITH named AS MATERIALIZED (
   WHERE a.tenant_id = l.tenant_id AND a.hash = l.hash AND a.state IN ('live', 'marked')
   RETURNING a.hash
 ), written AS (
-  INSERT INTO artifact_references AS r (tenant_id, invocation_id, name, hash, content_type, metadata, node_id)
-  SELECT :tenant_id, :invocation_id, :name, t.hash, :content_type, COALESCE(:metadata, CAST('{}' AS jsonb)), :node_id
+  -- The first revision is greater than that of any reference of this name before: an ETag never comes back.
+  INSERT INTO artifact_references AS r
+    (tenant_id, invocation_id, name, hash, content_type, metadata, node_id, revision)
+  SELECT :tenant_id, :invocation_id, :name, t.hash, :content_type, COALESCE(:metadata, CAST('{}' AS jsonb)), :node_id,
+    CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)
   FROM touched AS t WHERE t.hash = :hash AND (:may_create OR EXISTS (SELECT FROM named))
   ON CONFLICT (tenant_id, invocation_id, name) DO UPDATE SET
     hash = excluded.hash, content_type = excluded.content_type, metadata = excluded.metadata,

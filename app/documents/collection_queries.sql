@@ -1,6 +1,8 @@
 -- name: make
-INSERT INTO document_collections (tenant_id, name, secret_paths, history)
-VALUES (:tenant_id, :name, :secret_paths, :history) ON CONFLICT DO NOTHING RETURNING name
+-- Its first revision is greater than that of any collection of this name before.
+INSERT INTO document_collections (tenant_id, name, secret_paths, history, revision)
+VALUES (:tenant_id, :name, :secret_paths, :history, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint))
+ON CONFLICT DO NOTHING RETURNING name
 
 -- name: lock
 -- FOR UPDATE: whoever writes by the rules as they were is waited for, and whoever comes reads them again.

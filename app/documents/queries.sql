@@ -1,6 +1,10 @@
 -- fragment: live
 (d.expires_at IS NULL OR d.expires_at > clock_timestamp())
 
+-- fragment: first_revision
+-- Greater than that of any document that was here before: an ETag stands for the same body, also after a removal.
+CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)
+
 -- name: rules
 SELECT json_build_object('revision', c.revision, 'created_at', {{created_at}}, 'secret_paths', c.secret_paths) AS rules,
   CASE WHEN c.uncut THEN c.secret_paths END AS uncut
@@ -16,14 +20,14 @@ WITH rules AS MATERIALIZED (
     AND c.revision = CAST(:rules_revision AS bigint) AND c.created_at = CAST(:rules_created_at AS timestamptz)
   FOR KEY SHARE
 ), made AS (
-  INSERT INTO document_collections (tenant_id, name)
-  SELECT :tenant_id, :collection WHERE CAST(:rules_revision AS bigint) IS NULL AND :may_create
+  INSERT INTO document_collections (tenant_id, name, revision)
+  SELECT :tenant_id, :collection, {{first_revision}} WHERE CAST(:rules_revision AS bigint) IS NULL AND :may_create
   ON CONFLICT DO NOTHING RETURNING history
 ), ruled AS MATERIALIZED (
   SELECT history FROM rules UNION ALL SELECT history FROM made
 ), stored AS (
-  INSERT INTO documents AS d (tenant_id, collection, id, body, indexed, expires_at)
-  SELECT :tenant_id, :collection, :id, :body, :indexed, :expires_at FROM ruled
+  INSERT INTO documents AS d (tenant_id, collection, id, body, indexed, expires_at, revision)
+  SELECT :tenant_id, :collection, :id, :body, :indexed, :expires_at, {{first_revision}} FROM ruled
   WHERE :may_create
     OR EXISTS (SELECT FROM documents WHERE tenant_id = :tenant_id AND collection = :collection AND id = :id)
   ON CONFLICT (tenant_id, collection, id) DO UPDATE SET

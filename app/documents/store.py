@@ -14,6 +14,7 @@ import asyncpg
 from app.db.database import Answer, Database, Reader, Writer
 from app.db.integrity import IN_THE_WAY, lost_race
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, computed, instant, instant_sql, stored_bytes, verbatim
 from app.db.sql import load
 from app.documents import secrecy
@@ -224,13 +225,15 @@ async def get(reader: Reader, tenant_id: str, collection: str, document_id: str)
 
 async def delete(writer: Writer, place: Place) -> Answer:
     """Delete a document with its revisions. Raises `DocumentNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["delete"], **place.key, if_match=place.if_match)
-    if answer is None:
+
+    async def why() -> None:
         found = await _standing(writer, place)
         if found.revision is None or found.is_over:
             raise not_found(place.collection, place.id)
-        raise changed("document", found.revision)
-    return answer
+        if place.if_match is not None and found.revision not in place.if_match:
+            raise changed("document", found.revision)
+
+    return await decided(writer, _SQL["delete"], why, **place.key, if_match=place.if_match)
 
 
 def not_found(collection: str, document_id: str) -> DocumentNotFound:

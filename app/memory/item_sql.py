@@ -86,9 +86,11 @@ def create_sql(targets: tuple[int, ...], active: int, *, many: bool) -> Statemen
       AND m.id = ANY (CAST(:ids AS text[])) AND m.expires_at <= clock_timestamp())
 ), written AS (
   -- In the order of their ids, so that two calls with the same ids cannot wait for each other.
-  INSERT INTO memory_items AS m (tenant_id, kind, id, content, metadata, session_id, invocation_id, expires_at, digest)
+  -- A first revision is greater than that of any item of this id before: none is taken for another.
+  INSERT INTO memory_items AS m
+    (tenant_id, kind, id, content, metadata, session_id, invocation_id, expires_at, digest, revision)
   SELECT :tenant_id, :kind, g.id, g.content, COALESCE(g.metadata, CAST('{{}}' AS jsonb)), g.session_id,
-         g.invocation_id, g.expires_at, g.digest
+         g.invocation_id, g.expires_at, g.digest, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)
   FROM given AS g WHERE g.problem IS NULL ORDER BY g.id COLLATE "C"
   ON CONFLICT (tenant_id, kind, id) DO UPDATE SET digest = excluded.digest WHERE m.digest = excluded.digest
   RETURNING m.*, old.id IS NULL AS fresh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.db.database import Answer, Reader, Writer
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.sql import Statement
 from app.errors import changed
 from app.memory.errors import MemoryItemNotFound
@@ -69,13 +70,15 @@ SELECT COALESCE(sum(f.items), 0) AS purged FROM forgotten AS f"""
 
 async def delete(writer: Writer, tenant_id: str, kind: str, item_id: str, if_match: list[int] | None) -> Answer:
     """Forget an item in every space. Raises `MemoryItemNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_DELETE, tenant_id=tenant_id, kind=kind, id=item_id, if_match=if_match)
-    if answer is None:
+
+    async def why() -> None:
         row = await writer.row(_REVISION, tenant_id=tenant_id, kind=kind, id=item_id)
         if row is None:
             raise not_found(kind, item_id)
-        raise changed(kind, row["revision"])
-    return answer
+        if if_match is not None and row["revision"] not in if_match:
+            raise changed(kind, row["revision"])
+
+    return await decided(writer, _DELETE, why, tenant_id=tenant_id, kind=kind, id=item_id, if_match=if_match)
 
 
 def not_found(kind: str, item_id: str) -> MemoryItemNotFound:

@@ -60,7 +60,7 @@ def index_name(number: int) -> str:
 
 def index_sql(number: int, dimensions: int, metric: str) -> str:
     """The statement that builds that index while others read and write; outside any transaction."""
-    keyed, kind = indexed(dimensions, "embedding"), index_type(dimensions)
+    keyed, kind = indexed(dimensions, metric, "embedding"), index_type(dimensions)
     return (
         f"CREATE INDEX CONCURRENTLY {index_name(number)} ON {table_of(number)}"
         f" USING hnsw (({keyed}) {kind}_{METRICS[metric].operators})"
@@ -73,6 +73,13 @@ def index_type(dimensions: int) -> str:
     return "vector" if dimensions <= FULL_PRECISION_DIMENSIONS_MAX else "halfvec"
 
 
-def indexed(dimensions: int, vector: str) -> str:
-    """A vector as the index holds it; only an order by exactly this is read from it."""
-    return f"CAST({vector} AS {index_type(dimensions)}({int(dimensions)}))"
+def indexed(dimensions: int, metric: str, vector: str) -> str:
+    """A vector as the index holds it; only an order by exactly this is read from it.
+
+    By cosine the length of a vector does not matter, and at half precision a short one would be zero, which the index
+    leaves out: it holds the direction.
+    """
+    kind = index_type(dimensions)
+    if metric == "cosine" and kind == "halfvec":
+        vector = f"l2_normalize({vector})"
+    return f"CAST({vector} AS {kind}({int(dimensions)}))"

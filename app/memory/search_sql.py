@@ -238,8 +238,8 @@ def _by_vector(form: Form) -> str:
         "matches": _matches(form),
         "beside": " AND ".join(f"({NARROWING[name]}) IS TRUE" for name in sorted(form.narrowed)),
         "distance": f"embedding {metric.operator} (SELECT vector FROM asked)",
-        "indexed": f"{indexed(form.dimensions, 'embedding')} {metric.operator}"
-        f" (SELECT {indexed(form.dimensions, 'vector')} FROM asked)",
+        "indexed": f"{indexed(form.dimensions, form.metric, 'embedding')} {metric.operator}"
+        f" (SELECT {indexed(form.dimensions, form.metric, 'vector')} FROM asked)",
         "score": metric.score.format(d="distance"),
         "most": form.most,
         "candidates": candidates,

@@ -91,10 +91,13 @@ async def patch(
 
 async def delete(writer: Writer, tenant_id: str, session_id: str, if_match: list[int] | None) -> Answer:
     """Delete a session; what names it stays. Raises `SessionNotFound`, `PreconditionFailed`."""
-    answer = await writer.answer(_SQL["delete"], tenant_id=tenant_id, id=session_id, if_match=if_match)
-    if answer is None:
-        raise changed("session", (await _standing(writer, tenant_id, session_id))["revision"])
-    return answer
+
+    async def why() -> None:
+        stored = await _standing(writer, tenant_id, session_id)
+        if if_match is not None and stored["revision"] not in if_match:
+            raise changed("session", stored["revision"])
+
+    return await decided(writer, _SQL["delete"], why, tenant_id=tenant_id, id=session_id, if_match=if_match)
 
 
 async def get(reader: Reader, tenant_id: str, session_id: str) -> Answer:

@@ -51,7 +51,10 @@ class MemorySettings(Group):
     """How memory is indexed and searched."""
 
     content_bytes_max: int = Field(
-        1_000_000, ge=1024, le=1_000_000, description="Largest content, in bytes; its words are indexed whole."
+        1_000_000,
+        ge=1024,
+        le=1_000_000,
+        description="Largest content, in bytes; of very many words the first are found.",
     )
     index_rows_min: int = Field(
         5000,

@@ -110,7 +110,8 @@ async def test_a_release_and_the_items_of_its_checklist_change_together_or_not(c
     stale = await client.post("/v1/batch", json={"operations": [frozen, passed(items[0], '"7"')]})
     assert (problem(stale), stale.json()["index"]) == ((412, "precondition_failed"), 1)
     assert (await client.get(release)).json()["status"] == "planned"
-    all_three = [frozen, passed(items[0], '"1"'), passed(items[2], '"1"')]
+    versions = [(await client.get(f"/v1/documents/release_checklist_items/{item}")).headers["etag"] for item in items]
+    all_three = [frozen, passed(items[0], versions[0]), passed(items[2], versions[2])]
     both = await client.post("/v1/batch", json={"operations": all_three})
     assert both.status_code == 200, both.text
 

@@ -179,6 +179,19 @@ async def test_what_has_expired_is_not_found(service: Service, client: httpx.Asy
             assert ids(await search(client, **way)) == ["future"], way
 
 
+async def test_a_vector_however_short_is_found_by_its_direction_at_half_precision(
+    client: httpx.AsyncClient, service: Service
+) -> None:
+    random = np.random.default_rng(5)
+    vectors = 1e-9 * random.standard_normal((40, 2001))
+    await client.put("/v1/memory/spaces/s", json=SPACE | {"dimensions": 2001})
+    number = await remember(service, client, "s", [Item(f"{n}", vector) for n, vector in enumerate(vectors)])
+    await build(service, number, 2001)
+    found = await search(client, embedding=vectors[7].tolist(), top_k=3)
+    assert (found["exact"], found["items"][0]["id"], len(found["items"])) == (False, "7", 3)
+    assert found["items"][0]["score"] == pytest.approx(1)
+
+
 async def test_half_precision_finds_and_the_vectors_themselves_score(
     service: Service, client: httpx.AsyncClient
 ) -> None:
