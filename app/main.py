@@ -1,4 +1,4 @@
-"""The composition root: the timetable, and every choice between implementations. What is served: `surface.py`."""
+"""The composition root: every choice between implementations. `surface.py` is what is served, `timetable.py` what runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from functools import partial
 import structlog
 
 from app import __version__
-from app.artifacts.jobs import Collection
 from app.background.delivering import Delivering
-from app.background.housekeeping import purge_kept_answers
-from app.background.runner import RUN_SECONDS, Entry, Runner
-from app.background.singletons import ServiceLease
 from app.background.telling import telling
-from app.background.work import JobRunner
 from app.blobs.blobs import Blobs
 from app.blobs.folder import Folder
 from app.bus.hints import EmbeddedHints, Heard, Hints, each
@@ -30,15 +25,10 @@ from app.bus.work import EmbeddedStreams, Streams
 from app.cache.cache import Cache
 from app.cache.embedded import EmbeddedCache
 from app.cache.tolerant import TolerantCache
-from app.contexts.jobs import purge_expired as purge_contexts
 from app.db.database import Database
 from app.db.probe import Probe, revision_now
 from app.documents import rules as documents
-from app.documents.store import purge as purge_documents
 from app.embeddings.embedder import Embedder
-from app.errors import AppError
-from app.events import watching as events
-from app.events.jobs import keep_partitions_ahead, sequencer
 from app.http.call import Ground
 from app.http.limits import RateLimits
 from app.http.live import Live
@@ -47,13 +37,11 @@ from app.http.parts import Parts
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
-from app.memory.indexing import IndexBuilder
-from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.settings import Settings
-from app.submissions.jobs import expiry
-from app.surface import HOLDERS, SUBJECTS, TAGS, WATCHED, endpoints, kinds_of, limits_of
+from app.surface import TAGS, WATCHED, endpoints, limits_of
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
+from app.timetable import background
 from app.tracing import flush, tracer_for
 from app.turns import Turns
 from app.versions import store as versions
@@ -68,96 +56,7 @@ RULES_SECONDS = 300
 DRAWINGS_WAITING_MAX, COMPARISONS_WAITING_MAX = 16, 32
 # What is taken from a stream comes again so much later than an attempt may last: it waits a while before, and after.
 AGAIN_SECONDS = 30
-# All objects are listed so much more rarely than artifacts are looked at.
-COLLECTIONS_IN_SWEEP = 12
-# How long the end waits for the database to hear of it.
-LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
-
-
-def timetable(
-    settings: Settings,
-    metrics: Metrics,
-    keys: Keys,
-    jobs: JobRunner,
-    hints: Hints,
-    delivering: Delivering,
-    housekeeping: ServiceLease,
-) -> list[Entry]:
-    """What runs beside the requests, and when."""
-    idle = settings.background
-    # A step of a job may wait for embeddings before it begins.
-    job_seconds = RUN_SECONDS + settings.embedder.wait_seconds
-
-    async def write_down_key_use(_database: Database, _limit: int) -> int:
-        return await keys.record_use()
-
-    def tell_of_events(tenant_ids: list[str]) -> None:
-        hints.publish(*events.keys_of(tenant_ids))
-        delivering.sequenced.ring()
-
-    collection = Collection(
-        blobs_of(settings),
-        HOLDERS,
-        settings.blobs.grace_seconds,
-        metrics.artifact_collected,
-        metrics.collection_finished,
-    )
-    collect_seconds = settings.blobs.collect_seconds
-    sequence = sequencer(metrics.sequenced_after, tell_of_events)
-    return [
-        Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
-        housekeeping.keeping(),
-        housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
-        Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
-        housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
-        housekeeping.only(Entry("purge expired contexts", purge_contexts, 60, limit=1000)),
-        housekeeping.only(Entry("purge expired documents", purge_documents, 60, limit=1000)),
-        housekeeping.only(Entry("collect artifacts", collection.collect, collect_seconds, limit=200)),
-        housekeeping.only(Entry("sweep objects", collection.sweep, collect_seconds * COLLECTIONS_IN_SWEEP, limit=5000)),
-        Entry("write down key use", write_down_key_use, 5, limit=100_000),
-        housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
-        housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
-        Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
-        *delivering.entries(),
-    ]
-
-
-@asynccontextmanager
-async def background(
-    settings: Settings,
-    database: Database,
-    metrics: Metrics,
-    keys: Keys,
-    hints: Hints,
-    delivering: Delivering,
-    embedder: Embedder | None,
-) -> AsyncIterator[None]:
-    """The timetable and what sends deliveries, running for as long as the block does."""
-    kinds = kinds_of(embedder, settings.memory.reembed_batch)
-    jobs = JobRunner(kinds, settings.background.job_lease_seconds, hints)
-    worker = delivering.worker(database, SUBJECTS)
-    housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
-    builder = IndexBuilder(settings.database, settings.memory, metrics.index_built)
-    look = Entry("build indexes of memory", builder.look, settings.memory.index_look_seconds, limit=2)
-    entries = [
-        *timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping), housekeeping.only(look),
-    ]  # fmt: skip
-    runner = Runner(entries, database, metrics)
-    runner.start()
-    worker.start()
-    try:
-        yield
-    finally:
-        await asyncio.gather(runner.stop(), worker.stop(), builder.close())
-        try:
-            async with asyncio.timeout(LAST_SECONDS):
-                await housekeeping.release(database)
-                await jobs.release(database)
-                await keys.record_use()
-        except (AppError, TimeoutError) as error:
-            # The leases lapse by themselves, and the use of keys is no more than a hint.
-            log.warning("ended without the database", error=str(error) or type(error).__name__)
 
 
 @asynccontextmanager
@@ -191,7 +90,11 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
             port = settings.background.metrics_port
             await stack.enter_async_context(telling(metrics, database, settings.http.host, port))
         embedder = await stack.enter_async_context(embedder_of_worker(settings, metrics))
-        await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering, embedder))
+        blobs = blobs_of(settings)
+        stack.push_async_callback(blobs.close)
+        await stack.enter_async_context(
+            background(settings, database, metrics, keys, hints, delivering, embedder, blobs)
+        )
         on_ready()
         await until.wait()
 
@@ -335,16 +238,17 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         stack.callback(metrics.close)
         keys = Keys(database, settings.auth, metrics.cache_read)
         cache, watcher = cache_of(settings, metrics), watcher_of(settings, database)
+        stack.push_async_callback(cache.close)
         embedder = await stack.enter_async_context(embedder_of(settings, cache, metrics))
         kept = Remembered(versions.KIND, settings.http.version_seconds, metrics.cache_read)
         collections = Remembered(documents.KIND, RULES_SECONDS, metrics.cache_read)
-        stack.push_async_callback(cache.close)
         await cache.open()
         stack.push_async_callback(watcher.close)
         hints, streams, delivering = await stack.enter_async_context(
             on_the_bus(settings, metrics, database, watcher.heard, keys.heard, kept.heard, collections.heard)
         )
         blobs = blobs_of(settings)
+        stack.push_async_callback(blobs.close)
         parts = parts_of(settings, hints, streams, cache, blobs)
         stack.push_async_callback(parts.close)
         drawing, comparing = Turns("drawing", DRAWINGS_WAITING_MAX), Turns("comparing", COMPARISONS_WAITING_MAX)
@@ -363,7 +267,9 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         if settings.auth.mode == "off":
             await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
         if settings.background.enabled:
-            await stack.enter_async_context(background(settings, database, metrics, keys, hints, delivering, embedder))
+            await stack.enter_async_context(
+                background(settings, database, metrics, keys, hints, delivering, embedder, blobs)
+            )
         yield
 
 

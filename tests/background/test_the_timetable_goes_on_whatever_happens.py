@@ -22,9 +22,10 @@ from app.db.sql import Statement
 from app.errors import Unavailable
 from app.http.metrics import Metrics
 from app.http.service import Service
-from app.main import background, timetable
+from app.memory.indexing import IndexBuilder
 from app.surface import KINDS
 from app.tenants.keys import Keys
+from app.timetable import background, timetable
 from tests.conftest import settings_for
 from tests.waiting import eventually
 
@@ -177,7 +178,9 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     metrics, streams = Metrics(), EmbeddedStreams(1)
     delivering = Delivering(settings.webhooks, streams, metrics)
     keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30, fresh.ground.hints)
-    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering, ServiceLease("housekeeping", 60))
+    builder, blobs = IndexBuilder(settings.database, settings.memory, metrics.index_built), fresh.ground.blobs
+    housekeeping = ServiceLease("housekeeping", 60)
+    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering, housekeeping, blobs, builder)
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
@@ -189,7 +192,7 @@ async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) 
     settings = settings_for("postgresql://unused")
     keys = Keys(database, settings.auth)
     delivering = Delivering(settings.webhooks, EmbeddedStreams(1), metrics)
-    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering, None):
+    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering, None, fresh.ground.blobs):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(
