@@ -1,4 +1,4 @@
-"""The composition root: every choice between implementations. `surface.py` is what is served, `timetable.py` what runs."""
+"""The composition root: every choice of an implementation. `surface.py` is what is served, `timetable.py` what runs."""
 
 from __future__ import annotations
 

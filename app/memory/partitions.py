@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import asyncpg
+
 # `hnsw` holds vectors of so many dimensions at full precision; beyond, at half of it, up to 4,000.
 FULL_PRECISION_DIMENSIONS_MAX = 2000
 M, EF_CONSTRUCTION = 16, 200
@@ -30,6 +32,11 @@ METRICS = {
 def table_of(number: int) -> str:
     """The partition of the space with this number."""
     return f"memory_vectors_{int(number)}"
+
+
+def names_a_dropped_one(error: Exception) -> bool:
+    """Whether a statement was refused because a partition in its text is not there any more."""
+    return isinstance(error.__cause__, asyncpg.UndefinedTableError)
 
 
 def creation(number: int, dimensions: int) -> list[str]:

@@ -21,6 +21,7 @@ from app.memory.embedding import vector_of
 from app.memory.errors import EmbeddingFaulty, MemoryItemConflict, MemorySpaceMissing
 from app.memory.item_sql import CONFLICT, change_sql, create_sql, get_sql
 from app.memory.item_store import not_found, purge_of
+from app.memory.partitions import names_a_dropped_one
 from app.memory.space_store import HeldSpaces, Space, active_of, known, named_of
 
 TRIES = 5
@@ -177,7 +178,7 @@ class Memory:
             try:
                 row = await reader.row(get_sql(active, embedding=embedding), tenant_id=tenant_id, kind=kind, id=item_id)
             except PersistenceError as error:
-                if not isinstance(error.__cause__, asyncpg.UndefinedTableError):
+                if not names_a_dropped_one(error):
                     raise
             else:
                 if row is None or row["active"] == active:
@@ -290,7 +291,7 @@ async def _answer(writer: Writer, statement: Statement, **arguments: Any) -> Ans
     try:
         return await writer.answer(statement, **arguments)
     except PersistenceError as error:
-        if isinstance(error.__cause__, asyncpg.UndefinedTableError):
+        if names_a_dropped_one(error):
             return None
         raise
 

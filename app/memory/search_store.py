@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import asyncpg
-
 from app.db.database import Answer, Reader
 from app.errors import PersistenceError
+from app.memory.partitions import names_a_dropped_one
 from app.memory.search_sql import FUSED_MIN, NARROWING, Form, statement
 from app.memory.space_store import Space
 from app.settings import MemorySettings
@@ -64,7 +63,7 @@ async def search(reader: Reader, tenant_id: str, question: Question, settings: M
     try:
         row = await reader.row(statement(form), **arguments)
     except PersistenceError as error:
-        if isinstance(error.__cause__, asyncpg.UndefinedTableError):
+        if names_a_dropped_one(error):
             return None
         raise
     assert row is not None  # it selects from nothing
