@@ -20,6 +20,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c '$(SUPPORTED)' 2>/dev/null && { echo "$$python"; exit; }; done; echo python3)
 
 BIN := .venv/bin
+# The package that the Supervaizer adapter is tested with.
+SUPERVAIZER := adapters/supervaizer/.packages/.installed
 HASHED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 LOCK := $(BIN)/uv pip compile $(HASHED) --extra embedded --extra tracing --group build
@@ -40,21 +42,24 @@ awk -v tty=$$tty -v total=$$total \
 @$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
 endef
 
-.PHONY: help run test flue check lint format types imports bench faults openapi pictures env lock clean FORCE
+.PHONY: help run test flue supervaizer check lint format types imports bench faults openapi pictures env lock clean FORCE
 
 help: ## Show this list
 	@echo "Usage: make TARGET"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/installed ## Start Cairn with its own PostgreSQL, NATS and Valkey (options: ARGS="--help")
 	@$(BIN)/cairn dev $(ARGS)
 
-test: .venv/installed-dev ## Run the whole test suite and report branch coverage (options: TESTS="tests/shape -x")
+test: .venv/installed-dev $(SUPERVAIZER) ## Run the whole test suite and report branch coverage (options: TESTS="tests/shape -x")
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(TESTS)
 
 flue: .venv/installed-dev ## Run Flue's own suites and the adapter's tests against the service (also part of `make test`)
 	$(BIN)/python -m pytest -s tests/flue
+
+supervaizer: .venv/installed-dev $(SUPERVAIZER) ## Run the Supervaizer adapter's tests with the real supervaizer (also part of `make test`)
+	$(BIN)/python -m pytest tests/supervaizer
 
 check: lint types imports test ## Everything that must be green: lint, types, imports, tests
 
@@ -121,3 +126,6 @@ clean: ## Remove .venv and caches; ./var, which holds the data of `make run`, st
 .venv/installed-dev: requirements-dev.lock pyproject.toml .venv/pyvenv.cfg
 	$(call install,requirements-dev.lock)
 	@touch $@ .venv/installed
+
+$(SUPERVAIZER): adapters/supervaizer/requirements.lock .venv/installed-dev
+	@$(BIN)/python -m tests.supervaizer.package

@@ -1,11 +1,14 @@
-"""The real supervaizer package, as it is on PyPI, also on a Python that is older than the one it asks for."""
+"""The real supervaizer package, as it is on PyPI, also on a Python that is older than the one it asks for.
+
+`python -m tests.supervaizer.package` installs it beside the adapter, which `make test` does before the tests.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import importlib.machinery
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,12 +21,31 @@ from typing import Any
 ADAPTER = Path(__file__).resolve().parents[2] / "adapters" / "supervaizer"
 LOCK = ADAPTER / "requirements.lock"
 FOLDER = ADAPTER / ".packages"
+STAMP = FOLDER / ".installed"
 INSTALL_SECONDS = 280
 
 
+def install() -> None:
+    """Have the packages there as the lock says, for this Python."""
+    if not _installed():
+        print("Installing the supervaizer that its adapter is tested with ...")  # noqa: T201 - what `make` shows
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+             "--no-deps", "--ignore-requires-python", "--require-hashes", "--target", FOLDER, "-r", LOCK],
+            check=True, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    # Written last, so that an install that was cut short is begun again; and newer than all that `make` compares.
+    STAMP.write_text(_wanted(), encoding="utf-8")
+
+
 def ready() -> None:
-    """Make `supervaizer` and `cairn_supervaizer` importable here; the packages are installed once per checkout."""
-    _install()
+    """Make `supervaizer` and `cairn_supervaizer` importable here. Raises `RuntimeError` where it is not installed."""
+    if not _installed():
+        raise RuntimeError(
+            "supervaizer is not there, or another one than its adapter is tested with: `make test` installs it, and so"
+            " does `python -m tests.supervaizer.package`."
+        )
     for folder in (ADAPTER, FOLDER):
         if str(folder) not in sys.path:
             # Behind everything else: what Cairn itself has is taken from there.
@@ -37,20 +59,12 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ADAPTER.parents[1])}
 
 
-def _install() -> None:
-    wanted = f"{sys.version_info[:2]}\n{LOCK.read_text(encoding='utf-8')}"
-    stamp = FOLDER / ".installed"
-    FOLDER.mkdir(exist_ok=True)
-    with (FOLDER / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
-            return
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-             "--no-deps", "--ignore-requires-python", "--require-hashes", "--upgrade", "--target", FOLDER, "-r", LOCK],
-            check=True, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        stamp.write_text(wanted, encoding="utf-8")
+def _wanted() -> str:
+    return f"{sys.version_info[:2]}\n{LOCK.read_text(encoding='utf-8')}"
+
+
+def _installed() -> bool:
+    return STAMP.exists() and STAMP.read_text(encoding="utf-8") == _wanted()
 
 
 # Two files use syntax of 3.12: three generic functions, and an f-string whose expression has line breaks.
@@ -79,3 +93,7 @@ class _OlderSyntax(MetaPathFinder):
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path)
         return spec
+
+
+if __name__ == "__main__":
+    install()
