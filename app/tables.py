@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import app.artifacts.tables
 import app.attachments.tables
+import app.backups.tables
 import app.checkpoints.tables
 import app.contents.tables
 import app.contexts.tables
@@ -19,10 +20,13 @@ import app.http.tables
 import app.invocations.tables
 import app.jobs.tables
 import app.leases.tables
+import app.maintenance.tables
 import app.mcp.tables
 import app.memory.tables
 import app.messages.tables
 import app.nodes.tables
+import app.offboarding.tables
+import app.retention.tables
 import app.sessions.tables
 import app.stamps.tables
 import app.submissions.tables

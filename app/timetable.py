@@ -43,6 +43,7 @@ def timetable(
     metrics: Metrics,
     keys: Keys,
     jobs: JobRunner,
+    wholes: JobRunner,
     hints: Hints,
     delivering: Delivering,
     housekeeping: ServiceLease,
@@ -75,6 +76,13 @@ def timetable(
         housekeeping.keeping(),
         housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
+        Entry(
+            "carry out whole jobs",
+            wholes.run,
+            settings.backups.idle_seconds,
+            limit=1,
+            run_seconds=settings.backups.job_seconds,
+        ),
         housekeeping.only(Entry("purge kept answers", purge_kept_answers, 60, limit=1000)),
         housekeeping.only(Entry("purge expired contexts", purge_contexts, 60, limit=1000)),
         housekeeping.only(Entry("purge expired documents", purge_documents, 60, limit=1000)),
@@ -102,11 +110,13 @@ async def background(
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
     kinds = kinds_of(embedder, settings.memory.reembed_batch)
-    jobs = JobRunner(kinds, settings.background.job_lease_seconds, hints)
+    jobs, wholes = (
+        JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole) for whole in (False, True)
+    )
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     builder = IndexBuilder(settings.database, settings.memory, metrics.index_built)
-    entries = timetable(settings, metrics, keys, jobs, hints, delivering, housekeeping, blobs, builder)
+    entries = timetable(settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder)
     runner = Runner(entries, database, metrics)
     runner.start()
     worker.start()
@@ -118,6 +128,7 @@ async def background(
             async with asyncio.timeout(LAST_SECONDS):
                 await housekeeping.release(database)
                 await jobs.release(database)
+                await wholes.release(database)
                 await keys.record_use()
         except (AppError, TimeoutError) as error:
             # The leases lapse by themselves, and the use of keys is no more than a hint.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from app.bus.hints import Hints
 from app.db.database import Database, Transaction
 from app.errors import AppError, PersistenceError, Unavailable
 from app.jobs import store
+from app.jobs.course import Course, JobLost
 from app.jobs.store import Claimed, Standing, Step
 
 log = structlog.get_logger("cairn.jobs")
@@ -38,7 +39,22 @@ class Prepared(Protocol):
         """The step, on the transaction that also writes its progress down, where the job stands as it did before."""
 
 
-Kind = OneStep | Prepared
+@runtime_checkable
+class Whole(Protocol):
+    """A kind of job that is carried out as a whole, for as long as that takes: it reads one snapshot, or writes all or
+    nothing. A runner of its own takes such jobs, so that they hold up no others.
+    """
+
+    async def perform(self, database: Database, job: Claimed, standing: Standing, course: Course) -> None:
+        """All of it; it ends with `course.finish` in the transaction of its effect.
+
+        The job is held meanwhile. It is cut off where the job is cancelled or lost and where its process ends, which
+        counts as an attempt, and is begun again from the beginning: until `finish` is committed nothing of it may be
+        seen, and it removes what an attempt before it left. Raise `Unavailable` for what may be there later.
+        """
+
+
+Kind = OneStep | Prepared | Whole
 
 # A job that ended its runner so often without any progress is not given to another one.
 ATTEMPTS_MAX = 10
@@ -50,20 +66,23 @@ PATIENCE_SECONDS = 86_400.0
 RENEWALS = 3
 
 
-class JobLost(Exception):
-    """Another runner has the job; what this step did is rolled back."""
-
-
 class JobRunner:
-    """Takes jobs one at a time, a few seconds of each in turn, so that a long one does not hold up the others."""
+    """Takes jobs one at a time, a few seconds of each in turn, so that a long one does not hold up the others.
 
-    def __init__(self, kinds: Mapping[str, Kind], lease_seconds: float, hints: Hints) -> None:
+    One that is to take jobs `as_a_whole` takes only those, and no other runner does.
+    """
+
+    def __init__(
+        self, kinds: Mapping[str, Kind], lease_seconds: float, hints: Hints, *, as_a_whole: bool = False
+    ) -> None:
         self.kinds, self.lease_seconds, self.hints = kinds, lease_seconds, hints
         self.runner_id = f"runner_{uuid4().hex}"
+        self._as_a_whole = as_a_whole
+        self._wholes = [name for name, kind in kinds.items() if isinstance(kind, Whole)]
 
     async def run(self, database: Database, limit: int) -> int:
         """Carry a job on for at most `limit` steps or a few seconds; 1 if there was one, 0 if nothing waits."""
-        job = await store.claim(database, self.runner_id, self.lease_seconds)
+        job = await store.claim(database, self.runner_id, self.lease_seconds, self._wholes, but=not self._as_a_whole)
         if job is None:
             return 0
         try:
@@ -86,12 +105,25 @@ class JobRunner:
             raise PersistenceError(f"This release does not know the kind {job.kind}.")
         if job.attempt_count > ATTEMPTS_MAX:
             raise PersistenceError(f"The job's runner ended {ATTEMPTS_MAX} times without any progress of the job.")
+        if isinstance(kind, Whole):
+            await self._whole(database, job, kind)
+            return
         until = time.monotonic() + SLICE_SECONDS
         for _ in range(limit):
             if await self._step(database, job, kind) or time.monotonic() > until:
                 return
 
-    async def _step(self, database: Database, job: Claimed, kind: Kind) -> bool:
+    async def _whole(self, database: Database, job: Claimed, kind: Whole) -> None:
+        standing = await store.standing(database, job)
+        if standing is None:
+            raise JobLost
+        if not standing.cancel_requested:
+            course = Course(database, job, self.lease_seconds)
+            if await self._held(database, job, kind.perform(database, job, standing, course)):
+                return
+        await store.finish(database, job, "cancelled")
+
+    async def _step(self, database: Database, job: Claimed, kind: OneStep | Prepared) -> bool:
         """One step; whether the job ended with it."""
         prepared = await self._prepared(database, job, kind) if isinstance(kind, Prepared) else None
         async with database.writing() as transaction:
@@ -118,17 +150,25 @@ class JobRunner:
         standing = await store.standing(database, job)
         if standing is None or standing.cancel_requested:
             return None
-        preparing = asyncio.ensure_future(kind.prepare(database, job, standing))
+        held = await self._held(database, job, kind.prepare(database, job, standing))
+        return None if held is None else held[0]
+
+    async def _held(self, database: Database, job: Claimed, work: Coroutine[Any, Any, Any]) -> tuple[Any] | None:
+        """What the work gives, while the job is held; None where it was cut off because the job is to be cancelled.
+
+        Raises `JobLost` as soon as it is known that another runner has the job.
+        """
+        working = asyncio.ensure_future(work)
         try:
             while True:
-                done, _ = await asyncio.wait({preparing}, timeout=self.lease_seconds / RENEWALS)
+                done, _ = await asyncio.wait({working}, timeout=self.lease_seconds / RENEWALS)
                 if done:
-                    return preparing.result()
+                    return (working.result(),)
                 if not await self._still_wanted(database, job):
                     return None
         finally:
-            preparing.cancel()
-            await asyncio.gather(preparing, return_exceptions=True)
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
     async def _still_wanted(self, database: Database, job: Claimed) -> bool:
         """Hold the job for another lease; whether it is to go on. Raises `JobLost`."""

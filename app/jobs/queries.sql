@@ -42,7 +42,9 @@ WITH changed AS (
 -- the job; that counts as an attempt, so a job that kills its runners ends too.
 WITH free AS (
   SELECT tenant_id, id FROM jobs
-  WHERE state = 'queued' OR (state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp()))
+  WHERE (state = 'queued'
+      OR (state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp())))
+    AND (kind = ANY (CAST(:kinds AS text[]))) <> CAST(:but AS boolean)
   ORDER BY COALESCE(lease_expires_at, created_at), id LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE jobs AS t SET
@@ -72,6 +74,14 @@ UPDATE jobs AS t SET
   runner_id = CASE WHEN :finished THEN NULL ELSE t.runner_id END,
   lease_expires_at = CASE WHEN :finished THEN NULL
                      ELSE clock_timestamp() + make_interval(secs => :lease_seconds) END
+WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
+RETURNING t.id
+
+-- name: tell
+-- Of a job that is carried out as a whole: what stands here is how far its last runner is, so it is no sum, and a runner
+-- that is killed every time makes no progress by it.
+UPDATE jobs AS t SET progress_done = :done, progress_total = COALESCE(CAST(:total AS bigint), t.progress_total),
+  counts = CAST(:counts AS jsonb)
 WHERE t.tenant_id = :tenant_id AND t.id = :id AND t.runner_id = :runner_id AND t.state = 'running'
 RETURNING t.id
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,9 +114,16 @@ async def cancel(writer: Writer, tenant_id: str, job_id: str) -> Answer:
     return await decided(writer, _SQL["cancel"], why, tenant_id=tenant_id, id=job_id)
 
 
-async def claim(writer: Reader, runner_id: str, lease_seconds: float) -> Claimed | None:
-    """The job that waits longest, held for `lease_seconds` from now; None where nothing waits."""
-    row = await writer.row(_SQL["claim"], runner_id=runner_id, lease_seconds=float(lease_seconds))
+async def claim(
+    writer: Reader, runner_id: str, lease_seconds: float, kinds: Collection[str] = (), *, but: bool = True
+) -> Claimed | None:
+    """The job that waits longest, of these kinds, or of all `but` these; held for `lease_seconds` from now.
+
+    None where nothing waits.
+    """
+    row = await writer.row(
+        _SQL["claim"], runner_id=runner_id, lease_seconds=float(lease_seconds), kinds=list(kinds), but=but
+    )
     if row is None:
         return None
     return Claimed(row["tenant_id"], row["id"], row["kind"], runner_id, row["attempt_count"])
@@ -142,6 +149,20 @@ async def advance(writer: Reader, job: Claimed, step: Step, lease_seconds: float
         report=_json(step.report),
         finished=step.finished,
         lease_seconds=float(lease_seconds),
+    )
+    return row is not None
+
+
+async def tell(writer: Reader, job: Claimed, done: int, total: int | None, counts: dict[str, int]) -> bool:
+    """Write down how far a job is that is carried out as a whole; False when it belongs to another runner by now."""
+    row = await writer.row(
+        _SQL["tell"],
+        tenant_id=job.tenant_id,
+        id=job.id,
+        runner_id=job.runner_id,
+        done=done,
+        total=total,
+        counts=_json(counts),
     )
     return row is not None
 

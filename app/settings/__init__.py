@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.settings.background import BackgroundSettings, QueueSettings
 from app.settings.blobs import BlobSettings
+from app.settings.keeping import BackupSettings, RetentionSettings, SigningSettings
 from app.settings.memory import EmbedderSettings, MemorySettings
 from app.settings.servers import DatabaseSettings, NatsSettings, RedisSettings
 from app.settings.serving import AuthSettings, HttpSettings, LogSettings, TracingSettings
@@ -17,6 +18,7 @@ from app.settings.webhooks import WebhookSettings
 __all__ = [
     "AuthSettings",
     "BackgroundSettings",
+    "BackupSettings",
     "BlobSettings",
     "DatabaseSettings",
     "EmbedderSettings",
@@ -26,7 +28,9 @@ __all__ = [
     "NatsSettings",
     "QueueSettings",
     "RedisSettings",
+    "RetentionSettings",
     "Settings",
+    "SigningSettings",
     "TracingSettings",
     "WebhookSettings",
 ]
@@ -56,6 +60,9 @@ class Settings(BaseSettings):
     blobs: BlobSettings = Field(default_factory=BlobSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
+    backups: BackupSettings = Field(default_factory=BackupSettings)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    signing: SigningSettings = Field(default_factory=SigningSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)
     var_folder: Path = Field(Path("var"), description="Where `cairn dev` keeps the data of its embedded servers.")

@@ -15,6 +15,8 @@ tenants = Table(
     searchable("limits", default=True),
     moment("created_at", default=True),
     moment("updated_at", default=True),
+    # Since then nobody acts for it, and nothing is done for it: it is on its way out.
+    moment("closed_at"),
     revision(),
     CheckConstraint("tenant_id ~ '^[a-z0-9_-]{1,64}$'", name="tenant_id"),
 )

@@ -1,0 +1,47 @@
+"""The course of a job that is carried out as a whole: its progress while it goes on, its end with its effect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from app.db.database import Database, Reader
+from app.jobs import store
+from app.jobs.store import Claimed, Step
+
+# Progress is written down so often at most.
+TELL_SECONDS = 1.0
+
+
+class JobLost(Exception):
+    """Another runner has the job; what this one did of it is rolled back."""
+
+
+class Course:
+    """Tells how far a job is. A job that is begun again, after its runner was killed, tells it from the beginning."""
+
+    def __init__(
+        self, database: Database, job: Claimed, lease_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database, self._job, self._lease_seconds, self._clock = database, job, lease_seconds, clock
+        self._told_at: float | None = None
+
+    async def tell(self, done: int, total: int | None, counts: dict[str, int] | None = None) -> None:
+        """Write down how much is done, in whatever unit the kind counts; what comes within a second of it is left out.
+
+        Raises `JobLost`.
+        """
+        now = self._clock()
+        if self._told_at is not None and now - self._told_at < TELL_SECONDS:
+            return
+        self._told_at = now
+        if not await store.tell(self._database, self._job, done, total, counts or {}):
+            raise JobLost
+
+    async def finish(self, transaction: Reader, report: dict[str, Any] | None = None, done: int | None = None) -> None:
+        """End the job as completed, in the transaction of its effect: both or neither. Raises `JobLost`."""
+        if done is not None and not await store.tell(transaction, self._job, done, done, {}):
+            raise JobLost
+        if not await store.advance(transaction, self._job, Step(report=report, finished=True), self._lease_seconds):
+            raise JobLost

@@ -1,0 +1,1 @@
+"""How long what is done is kept, and that it leaves in time."""

@@ -1,0 +1,120 @@
+"""Jobs that are carried out as a whole: held while they go on, told how far they are, ended with their effect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import httpx
+
+from app.background.work import JobRunner
+from app.db.database import Database
+from app.db.sql import Statement
+from app.http.service import Service
+from app.jobs import store
+from app.jobs.course import Course
+from app.jobs.store import Claimed, Standing
+
+KIND = "test.whole"
+Work = Callable[[Database, Course], Awaitable[None]]
+
+
+class Whole:
+    """Does what it is given, as a whole."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    async def perform(self, database: Database, job: Claimed, standing: Standing, course: Course) -> None:
+        """Do it."""
+        await self.work(database, course)
+
+
+async def _end(database: Database, course: Course) -> None:
+    async with database.writing() as transaction:
+        await course.finish(transaction, {"said": "all"}, done=7)
+
+
+async def _job(service: Service, client: httpx.AsyncClient) -> str:
+    answer = await store.create(service.ground.database.once(""), client.headers["x-test-tenant"], KIND, {})
+    assert answer.body is not None
+    return "/v1/jobs/" + httpx.Response(200, content=answer.body).json()["id"]
+
+
+def _runner(service: Service, work: Work, lease_seconds: float = 30, *, as_a_whole: bool = True) -> JobRunner:
+    return JobRunner({KIND: Whole(work)}, lease_seconds, service.ground.hints, as_a_whole=as_a_whole)
+
+
+async def test_only_a_runner_of_whole_jobs_takes_one_and_ends_it(service: Service, client: httpx.AsyncClient) -> None:
+    path, database = await _job(service, client), service.ground.database
+    assert await _runner(service, _end, as_a_whole=False).run(database, 10) == 0
+    assert await _runner(service, _end).run(database, 10) == 1
+    job = (await client.get(path)).json()
+    assert (job["state"], job["report"], job["progress"]) == ("completed", {"said": "all"}, {"done": 7, "total": 7})
+
+
+async def test_its_progress_is_told_while_it_goes_on_and_from_the_beginning_when_it_is_begun_again(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    path, database = await _job(service, client), service.ground.database
+    told, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_database: Database, course: Course) -> None:
+        await course.tell(3, 9, {"rows": 3})
+        told.set()
+        await go_on.wait()
+
+    running = asyncio.create_task(_runner(service, slow, 0.3).run(database, 1))
+    await told.wait()
+    job = (await client.get(path)).json()
+    assert (job["state"], job["progress"], job["counts"]) == ("running", {"done": 3, "total": 9}, {"rows": 3})
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    async def quick(database: Database, course: Course) -> None:
+        await course.tell(1, 9)
+        await _end(database, course)
+
+    await database.rows(
+        Statement("UPDATE jobs SET lease_expires_at = now() WHERE tenant_id = :t"), t=client.headers["x-test-tenant"]
+    )
+    assert await _runner(service, quick).run(database, 1) == 1
+    assert (await client.get(path)).json()["progress"] == {"done": 7, "total": 7}
+
+
+async def test_it_is_held_for_as_long_as_it_takes_and_cut_off_when_it_is_cancelled(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    path, database = await _job(service, client), service.ground.database
+    begun = asyncio.Event()
+
+    async def endless(_database: Database, _course: Course) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(_runner(service, endless, 0.3).run(database, 1))
+    await begun.wait()
+    # The lease is renewed before it ends, so no other runner takes the job.
+    passed = Statement("SELECT clock_timestamp() > started_at + interval '0.9 s' AS it FROM jobs WHERE tenant_id = :t")
+    while not (await database.rows(passed, t=client.headers["x-test-tenant"]))[0]["it"]:
+        assert await _runner(service, _end).run(database, 1) == 0
+    assert (await client.post(f"{path}/cancel")).status_code == 200
+    assert await asyncio.wait_for(running, 10) == 1
+    assert (await client.get(path)).json()["state"] == "cancelled"
+
+
+async def test_who_has_lost_it_cannot_end_it_and_leaves_nothing_behind(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    path, database = await _job(service, client), service.ground.database
+    tenant = client.headers["x-test-tenant"]
+
+    async def outlived(database: Database, course: Course) -> None:
+        await database.rows(Statement("UPDATE jobs SET runner_id = 'another' WHERE tenant_id = :t"), t=tenant)
+        async with database.writing() as transaction:
+            await transaction.rows(Statement("UPDATE tenants SET name = 'half' WHERE tenant_id = :t"), t=tenant)
+            await course.finish(transaction)
+
+    assert await _runner(service, outlived).run(database, 1) == 1
+    assert (await client.get(path)).json()["state"] == "running"
+    assert (await client.get(f"/v1/tenants/{tenant}")).json()["name"] != "half"
