@@ -53,11 +53,11 @@ from app.mcp.version_routes import routes as mcp_version_routes
 from app.memory.embedding_store import REEMBED_KIND
 from app.memory.item_routes import routes_of as memory_item_routes_of
 from app.memory.item_schemas import ITEMS_MAX
+from app.memory.partitions import DIMENSIONS_MAX
 from app.memory.reembedding import Reembedding
 from app.memory.search_routes import routes_of as memory_search_routes_of
 from app.memory.search_schemas import TOP_K_MAX
 from app.memory.space_routes import routes as memory_space_routes
-from app.memory.space_schemas import DIMENSIONS_MAX
 from app.memory.space_store import SPACES_MAX
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes

@@ -14,11 +14,12 @@ from pydantic_core import CoreSchema, core_schema
 from app.db.vectors import packed
 from app.errors import InvalidInput, invalid
 from app.http.verbatim import Verbatim
+from app.memory.partitions import DIMENSIONS_MAX, FULL_PRECISION_DIMENSIONS_MAX
 
 # The squares of such lengths, and their products, are numbers of single precision: distances are never infinite or NaN.
 LENGTH_MIN, LENGTH_MAX = 1e-15, 1e15
-# Beyond so many dimensions an index holds half precision, in which there are numbers up to this.
-FULL_PRECISION_DIMENSIONS_MAX, HALF_MAX = 2000, 65504
+# Half precision has numbers up to this.
+HALF_MAX = 65504
 _numbers = msgspec.json.Decoder(list[float]).decode
 _PLACE = re.compile(r"\$\[(\d+)\]").search
 
@@ -38,7 +39,7 @@ class Embedding(Verbatim):
             "type": "array",
             "items": {"type": "number"},
             "minItems": 1,
-            "maxItems": 4000,
+            "maxItems": DIMENSIONS_MAX,
             "description": "As many numbers as the space has dimensions, kept in single precision.",
             "examples": [[0.1, 0.2, 0.7]],
         }

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from app.db.database import Answer, Reader, Transaction, Writer
 from app.db.sql import Statement, load
-from app.db.vectors import packed
 from app.errors import changed
 from app.jobs import store as jobs
 from app.memory import space_store as spaces
@@ -106,10 +105,8 @@ async def hold_spaces(transaction: Transaction, tenant_id: str) -> None:
     await transaction.row(_SQL["hold_spaces"], tenant_id=tenant_id)
 
 
-async def write(
-    transaction: Transaction, tenant_id: str, space: Space, made: Sequence[tuple[Lacking, Sequence[float]]]
-) -> int:
-    """Write embeddings of items that are still as they were read; how many. `hold_spaces` comes before.
+async def write(transaction: Transaction, tenant_id: str, space: Space, made: Sequence[tuple[Lacking, bytes]]) -> int:
+    """Write vectors of items that are still as they were read; how many. `hold_spaces` comes before.
 
     Each item is held first, in the order that everybody takes, so that none is written for what was deleted.
     """
@@ -142,7 +139,7 @@ SELECT count(*) AS written FROM written""")
         kinds=[item.kind for item in items],
         ids=[item.id for item in items],
         revisions=[item.revision for item in items],
-        embeddings=[packed(embedding) for _, embedding in made],
+        embeddings=[vector for _, vector in made],
     )
     assert row is not None  # an aggregate has a row
     return int(row["written"])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import asyncpg
 
-# `hnsw` holds vectors of so many dimensions at full precision; beyond, at half of it, up to 4,000.
-FULL_PRECISION_DIMENSIONS_MAX = 2000
+# `hnsw` holds vectors of so many dimensions at full precision; beyond, at half of it, up to so many.
+FULL_PRECISION_DIMENSIONS_MAX, DIMENSIONS_MAX = 2000, 4000
 M, EF_CONSTRUCTION = 16, 200
 
 

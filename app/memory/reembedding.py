@@ -10,6 +10,7 @@ from app.db.database import Database, Transaction
 from app.embeddings.embedder import Embedder, EmbedderMissing, EmbeddingFault
 from app.jobs.store import Claimed, Standing, Step
 from app.memory import embedding_store as store
+from app.memory import vectors
 from app.memory.embedding_store import Lacking
 from app.memory.errors import MemorySpaceNotFound
 from app.memory.space_store import Space
@@ -47,11 +48,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Made:
-    """What a step writes: items, and for each its embedding or why there is none."""
+    """What a step writes: items, and for each its vector or why there is none."""
 
     space: Space
     items: Sequence[Lacking]
-    found: Sequence[list[float] | EmbeddingFault] = ()
+    found: Sequence[bytes | EmbeddingFault] = ()
     total: int | None = None
 
 
@@ -87,8 +88,7 @@ class Reembedding:
         items = await store.lacking(database, job.tenant_id, space, Place.of(standing).after, self._batch)
         if not items:
             return Made(space, items, total=total)
-        texts = [item.content for item in items]
-        found = await self._embedder.embed(job.tenant_id, space.model, space.dimensions, texts)
+        found = await vectors.made(self._embedder, job.tenant_id, space, [item.content for item in items])
         return Made(space, items, found, total)
 
     async def carry_out(self, transaction: Transaction, job: Claimed, standing: Standing, prepared: Made) -> Step:

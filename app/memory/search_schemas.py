@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from app.http.fields import Body, Id, JsonObject, Text
 from app.memory.embedding import Embedding
+from app.memory.item_schemas import Kind
 
 TOP_K_MAX = 1000
 Mode = Literal["vector", "text", "hybrid"]
-Kind = Literal["document", "record"]
 
 
 class MemorySearch(Body):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from app.db.database import Answer, Reader
 from app.errors import PersistenceError
 from app.memory.partitions import names_a_dropped_one
+from app.memory.search_schemas import MemorySearch, Mode
 from app.memory.search_sql import FUSED_MIN, NARROWING, Form, statement
 from app.memory.space_store import Space
 from app.settings import MemorySettings
@@ -18,21 +18,20 @@ BREADTH_MAX = 1000
 
 @dataclass(frozen=True)
 class Question:
-    """What is looked for. `given` holds the members of the request; `vector` is the embedding, packed."""
+    """What is asked, and by which space and mode; `vector` is the embedding as it is stored, where one is needed."""
 
     space: Space
-    mode: str
+    mode: Mode
     vector: bytes | None
-    given: dict[str, Any]
+    asked: MemorySearch
 
 
 async def search(reader: Reader, tenant_id: str, question: Question, settings: MemorySettings) -> Answer | None:
     """What is nearest, the best first; None where the space is no longer what was asked for: removed, not active."""
-    given, space = question.given, question.space
-    top_k: int = given.get("top_k", 10)
-    narrowed = frozenset(name for name in NARROWING if given.get(name) is not None)
+    asked, space = question.asked, question.space
+    narrowing = {name: getattr(asked, name) for name in NARROWING}
     by_vector, by_words = question.mode != "text", question.mode != "vector"
-    wanted = max(top_k, FUSED_MIN) if by_vector and by_words else top_k
+    wanted = max(asked.top_k, FUSED_MIN) if by_vector and by_words else asked.top_k
     most = 1 << (wanted - 1).bit_length()
     form = Form(
         number=space.number,
@@ -44,19 +43,19 @@ async def search(reader: Reader, tenant_id: str, question: Question, settings: M
         breadth=settings.search_breadth,
         exact_rows=settings.exact_rows_max,
         text_rows=settings.text_rows_max,
-        narrowed=narrowed,
-        explain=bool(given.get("explain")),
+        narrowed=frozenset(name for name, value in narrowing.items() if value is not None),
+        explain=asked.explain,
     )
-    arguments = {name: given.get(name) for name in NARROWING} | {
+    arguments = narrowing | {
         "tenant_id": tenant_id,
         "embedding": question.vector,
-        "query": given.get("query"),
+        "query": asked.query,
         "language": space.language,
         "space": space.name,
-        "named": given.get("space") is not None,
+        "named": asked.space is not None,
         "mode": question.mode,
         "wanted": wanted,
-        "top_k": top_k,
+        "top_k": asked.top_k,
         "breadth": str(min(BREADTH_MAX, max(settings.search_breadth, 2 * most))),
         "scan_rows": str(settings.scan_rows_max),
     }

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from app.http.fields import Body, Text
 from app.http.paging import ListQuery, PageOf
+from app.memory.partitions import DIMENSIONS_MAX
 
-DIMENSIONS_MAX = 4000
 Metric = Literal["cosine", "l2", "inner_product"]
 
 

@@ -124,6 +124,18 @@ async def test_what_fails_is_counted_and_named_and_the_rest_goes_on(memory: Memo
     assert await memory.embedded("a") == approximately("a-8", *texts)
 
 
+async def test_a_vector_that_a_space_cannot_compare_is_a_failure(memory: Memory) -> None:
+    memory.server.spoil = served.spoiling("faint", [1e-20] * 8)
+    await memory.space("a")
+    await memory.remember("faint", "red")
+    path = await memory.reembed("a")
+    await drain(memory.runner().run, memory.database)
+    done = await memory.job(path)
+    assert done["counts"] == {"embedded": 1, "failed": 1, "changed": 0}
+    assert [(one["id"], one["code"]) for one in done["report"]["failed"]] == [("i0000", "embedding_unusable")]
+    assert set(await memory.embedded("a")) == {"i0001"}
+
+
 async def test_a_service_that_is_away_is_waited_for_and_nothing_is_half_stored(memory: Memory) -> None:
     texts = numbered(10)
     await memory.space("a")
