@@ -37,7 +37,11 @@ ORDER BY id LIMIT 100000
 WITH gone AS (DELETE FROM artifact_references AS t USING (
   SELECT ctid AS place FROM artifact_references
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.hash), freed AS (
+  -- What they referred to has the whole grace period from here on.
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM (SELECT DISTINCT hash FROM gone) AS g
+  WHERE a.tenant_id = :tenant_id AND a.hash = g.hash
+)
 SELECT count(*) AS removed FROM gone
 
 -- name: delete_checkpoints
@@ -51,7 +55,11 @@ SELECT count(*) AS removed FROM gone
 WITH gone AS (DELETE FROM contexts AS t USING (
   SELECT ctid AS place FROM contexts
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING 1)
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.artifact_hash), freed AS (
+  -- What they referred to has the whole grace period from here on.
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM (SELECT DISTINCT artifact_hash FROM gone) AS g
+  WHERE a.tenant_id = :tenant_id AND a.hash = g.artifact_hash
+)
 SELECT count(*) AS removed FROM gone
 
 -- name: delete_messages

@@ -1,16 +1,11 @@
 -- fragment: returned
 -- Not the data: the rows that a statement returns are kept until it ends.
-c.invocation_id, c.scope, c.node_id, c.key, c.summary, c.summary_given, c.metadata, c.content_type, c.size_bytes,
-    c.digest, c.artifact_hash, c.expires_at, c.revision, c.created_at, c.updated_at, old.created_at AS was_created_at,
-    old.artifact_hash AS was_artifact_hash
+c.invocation_id, c.scope, c.node_id, c.key, {{unit_shown}}, c.revision, c.created_at, c.updated_at,
+    old.created_at AS was_created_at, old.artifact_hash AS was_artifact_hash
 
 -- fragment: placed
 c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id AND c.scope = :scope AND c.node_id = :node_id
     AND c.key = :key
-
--- fragment: columns
-tenant_id, invocation_id, scope, node_id, key, summary, summary_given, metadata, content_type, size_bytes, digest, data,
-    artifact_hash, expires_at, revision
 
 -- fragment: first_revision
 -- Greater than that of any context that was here before: an ETag stands for the same bytes, also after a removal.
@@ -18,9 +13,7 @@ CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)
 
 -- fragment: replaced
 -- Everything changes together. What has expired was gone, so what follows it is new.
-summary = excluded.summary, summary_given = excluded.summary_given, metadata = excluded.metadata,
-    content_type = excluded.content_type, size_bytes = excluded.size_bytes, digest = excluded.digest,
-    data = excluded.data, artifact_hash = excluded.artifact_hash, expires_at = excluded.expires_at,
+({{unit}}) = ROW ({{unit_excluded}}),
     revision = c.revision + 1, updated_at = clock_timestamp(),
     created_at = CASE WHEN {{live}} THEN c.created_at ELSE clock_timestamp() END
 
@@ -51,9 +44,8 @@ there AS MATERIALIZED (
 )
 
 -- fragment: inserted
-INSERT INTO contexts AS c ({{columns}})
-  SELECT :tenant_id, :invocation_id, :scope, :node_id, :key, :summary, :summary_given, :metadata, :content_type,
-    :size_bytes, :digest, :data, :artifact_hash, :expires_at, {{first_revision}}
+INSERT INTO contexts AS c (tenant_id, invocation_id, scope, node_id, key, revision, {{unit}})
+  SELECT :tenant_id, :invocation_id, :scope, :node_id, :key, {{first_revision}}, {{unit_given}}
 
 -- fragment: over_it
 ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
@@ -61,10 +53,7 @@ ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
   RETURNING {{returned}}
 
 -- fragment: changed
-UPDATE contexts AS c SET
-    summary = :summary, summary_given = :summary_given, metadata = :metadata, content_type = :content_type,
-    size_bytes = :size_bytes, digest = :digest, data = :data, artifact_hash = :artifact_hash,
-    expires_at = :expires_at, revision = c.revision + 1, updated_at = clock_timestamp()
+UPDATE contexts AS c SET ({{unit}}) = ROW ({{unit_given}}), revision = c.revision + 1, updated_at = clock_timestamp()
   WHERE {{placed}} AND {{live}} AND (CAST(:if_match AS bigint[]) IS NULL OR c.revision = ANY (:if_match))
     AND NOT :only_new
 
@@ -121,9 +110,8 @@ WITH stored AS (
 )
 
 -- fragment: transferred
-INSERT INTO contexts AS c ({{columns}})
-  SELECT s.tenant_id, :to_invocation_id, :to_scope, :to_node_id, :to_key, s.summary, s.summary_given, s.metadata,
-    s.content_type, s.size_bytes, s.digest, s.data, s.artifact_hash, s.expires_at, {{first_revision}}
+INSERT INTO contexts AS c (tenant_id, invocation_id, scope, node_id, key, revision, {{unit}})
+  SELECT s.tenant_id, :to_invocation_id, :to_scope, :to_node_id, :to_key, {{first_revision}}, {{unit}}
   FROM source AS s
   ON CONFLICT ON CONSTRAINT pk_contexts DO UPDATE SET {{replaced}}
   WHERE :overwrite OR NOT {{live}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,9 +12,12 @@ from app.errors import MalformedRequest
 from app.http.cutting import read_payload
 from app.http.fields import ID_BYTES_MAX, PATH_WORDS, Body, Id, Instant, JsonObject, Query, within
 from app.http.paging import ListQuery, PageOf
+from app.http.verbatim import STRINGS
 
 # Both are told in headers too, percent-encoded, and clients bound how much of those they read.
 SUMMARY_BYTES_MAX, METADATA_BYTES_MAX = 2048, 4096
+
+_EXPONENT = re.compile(rb"[0-9][eE][+-]?([0-9]+)")
 
 Part = Annotated[str, Field(min_length=1, max_length=ID_BYTES_MAX, pattern=r"^[^\x00]+$"), within(ID_BYTES_MAX)]
 Pattern = Annotated[str, Field(max_length=ID_BYTES_MAX, pattern=r"^[^\x00]*$"), within(ID_BYTES_MAX)]
@@ -27,9 +31,12 @@ PATTERN = Field(
 
 def _object(value: str) -> str:
     try:
-        JsonObject.checked(read_payload(value.encode()))
+        checked = JsonObject.checked(read_payload(value.encode()))
     except (MalformedRequest, ValueError):
         raise ValueError("must be a JSON object that jsonb can hold") from None
+    # It is shown with every digit of its numbers.
+    if len(checked) + sum(map(int, _EXPONENT.findall(STRINGS.sub(b'""', checked)))) > METADATA_BYTES_MAX:
+        raise ValueError(f"must be at most {METADATA_BYTES_MAX} bytes with its numbers written out")
     return value
 
 

@@ -64,8 +64,17 @@ CONTEXTS = Listing(
     ids=("t.scope", "t.node_id", "t.key"),
 )
 
+# What changes together, whatever writes a context.
+_UNIT = (
+    *("summary", "summary_given", "metadata", "content_type", "size_bytes", "digest", "data", "artifact_hash"),
+    "expires_at",
+)
 _SQL = load(
     __file__,
+    unit=", ".join(_UNIT),
+    unit_given=", ".join(f":{name}" for name in _UNIT),
+    unit_excluded=", ".join(f"excluded.{name}" for name in _UNIT),
+    unit_shown=", ".join(f"c.{name}" for name in _UNIT if name != "data"),
     live=LIVE.replace("{t}", "c"),
     context=CONTEXT.json("c"),
     touched=artifacts.TOUCHED,

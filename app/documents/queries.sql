@@ -75,6 +75,10 @@ SELECT d.revision, d.body, CASE WHEN c.uncut THEN c.secret_paths END AS uncut
 FROM documents AS d JOIN document_collections AS c ON c.tenant_id = d.tenant_id AND c.name = d.collection
 WHERE d.tenant_id = :tenant_id AND d.collection = :collection AND d.id = :id AND {{live}}
 
+-- name: is_there
+SELECT d.id FROM documents AS d
+WHERE d.tenant_id = :tenant_id AND d.collection = :collection AND d.id = :id AND {{live}}
+
 -- name: delete
 WITH deleted AS (
   DELETE FROM documents AS d

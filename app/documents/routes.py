@@ -26,7 +26,7 @@ from app.errors import PreconditionFailed, invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.fields import Verbatim
-from app.http.idempotency import in_transaction
+from app.http.idempotency import in_turn
 from app.http.including import Including
 from app.http.openapi import ONLY_NEW
 from app.http.paging import IncludeQuery, answered, asked
@@ -101,18 +101,8 @@ async def patch_document(call: Call, collection: str, document_id: str, query: P
         change = await asyncio.to_thread(read) if len(body) > THREAD_BYTES else read()
     except NotAnObject as error:
         raise invalid("", str(error)) from None
-    answer = await store.patch(call.writer, place, change, query.expires_at, locked=call.batched)
-    if answer is not None:
-        return answer
-
-    async def in_turn() -> Answer:
-        merged = await store.patch(call.writer, place, change, query.expires_at, locked=True)
-        assert merged is not None
-        return merged
-
-    taken: Any = await in_transaction(call, in_turn)
-    assert isinstance(taken, Answer)
-    return taken
+    turns = None if call.batched else partial(in_turn, call)
+    return await store.patch(call.writer, place, change, query.expires_at, turns)
 
 
 @routes.get(
@@ -150,7 +140,7 @@ async def list_document_revisions(call: Call, collection: str, document_id: str,
     given = {"collection": collection, "id": document_id}
     found = await store.REVISIONS.page(call.reader, call.tenant_id, wanted, given)
     if not found.items:
-        await store.get(call.reader, call.tenant_id, collection, document_id)
+        await store.require(call.reader, call.tenant_id, collection, document_id)
     if paths and wanted.include:
         found = Found(await store.without_secrets(found.items, paths), found.next_cursor, found.total)
     return answered(call, found)

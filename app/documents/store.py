@@ -65,6 +65,8 @@ lost_race("fk_document_revisions_tenant_id_collection_id")
 
 Made = TypeVar("Made")
 FindRules = Callable[[], Awaitable[Rules | None]]
+# Does something in a transaction, which is tried again where others were in the way.
+InTurn = Callable[[Callable[[Writer], Awaitable[Answer]]], Awaitable[Answer]]
 
 
 @dataclass(frozen=True)
@@ -129,13 +131,24 @@ async def put(
 
 
 async def patch(
-    writer: Writer, place: Place, change: Patch, expires_at: datetime | None, *, locked: bool = False
-) -> Answer | None:
+    writer: Writer, place: Place, change: Patch, expires_at: datetime | None, in_turn: InTurn | None
+) -> Answer:
     """Merge a patch into what is stored, or into nothing: a read, and a write where nobody wrote between.
 
-    None where others always did; `locked`, in a transaction, takes its turn instead. Raises `PreconditionFailed`,
-    `DocumentNotObject`.
+    Where others always did, `in_turn` gives a transaction that takes its turn; it is None where the writer is one.
+    Raises `PreconditionFailed`, `DocumentNotObject`.
     """
+    answer = await _patched(writer, place, change, expires_at, locked=in_turn is None)
+    if answer is not None:
+        return answer
+    if in_turn is None:
+        raise Unavailable(IN_THE_WAY)
+    return await in_turn(lambda transaction: patch(transaction, place, change, expires_at, None))
+
+
+async def _patched(
+    writer: Writer, place: Place, change: Patch, expires_at: datetime | None, *, locked: bool
+) -> Answer | None:
     for _ in range(TRIES):
         if locked:
             await writer.row(_SQL["lock"], **place.key)
@@ -150,8 +163,6 @@ async def patch(
         answer = await _write(writer, as_read, found.rules, merged, expires_at, set_expires_at=expires_at is not None)
         if answer is not None:
             return answer
-    if locked:
-        raise Unavailable(IN_THE_WAY)
     return None
 
 
@@ -221,6 +232,12 @@ async def get(reader: Reader, tenant_id: str, collection: str, document_id: str)
     if row["uncut"] is not None:
         body = await _aside(len(body), partial(secrecy.secret_paths(tuple(row["uncut"])).cut, body))
     return Answer(200, body, row["revision"])
+
+
+async def require(reader: Reader, tenant_id: str, collection: str, document_id: str) -> None:
+    """Raise `DocumentNotFound` where there is no such document."""
+    if await reader.row(_SQL["is_there"], tenant_id=tenant_id, collection=collection, id=document_id) is None:
+        raise not_found(collection, document_id)
 
 
 async def delete(writer: Writer, place: Place) -> Answer:

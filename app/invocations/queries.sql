@@ -157,8 +157,13 @@ FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = :id FOR UPDATE
 WITH m AS (DELETE FROM messages WHERE tenant_id = :tenant_id AND invocation_id = :id),
 e AS (DELETE FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = :id),
 c AS (DELETE FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = :id),
-r AS (DELETE FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = :id),
-x AS (DELETE FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = :id)
+r AS (DELETE FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = :id RETURNING hash),
+x AS (DELETE FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = :id RETURNING artifact_hash),
+freed AS (
+  -- What they referred to has the whole grace period from here on.
+  UPDATE artifacts AS a SET touched_at = clock_timestamp()
+  FROM (SELECT hash FROM r UNION SELECT artifact_hash FROM x) AS f WHERE a.tenant_id = :tenant_id AND a.hash = f.hash
+)
 DELETE FROM actions WHERE tenant_id = :tenant_id AND invocation_id = :id
 
 -- name: delete_nodes

@@ -10,7 +10,10 @@ import httpx
 import pytest
 
 from app.artifacts.jobs import Collection
+from app.background.runner import drain
+from app.background.work import JobRunner
 from app.http.service import Service
+from app.surface import KINDS
 from tests.artifacts.artifacts import files_of, folder_of, hash_of, refer, sample, store
 from tests.artifacts.collecting import age, collection_of, states
 from tests.conftest import Make, new_tenant
@@ -93,6 +96,31 @@ async def test_what_is_referred_to_stays_as_long_as_it_is(
         await age(fresh)
         await collection.collect(database, LIMIT)
     assert await states(fresh) == {hash_of(b"x"): "gone"}
+
+
+@pytest.mark.parametrize("what", ["invocation", "workflow"])
+async def test_what_is_deleted_whole_lets_go_of_artifacts_for_the_whole_grace_period(
+    own: httpx.AsyncClient, fresh: Service, collection: Collection, what: str
+) -> None:
+    database, invocation = fresh.ground.database, await Make(own).invocation()
+    path, large = f"/v1/invocations/{invocation['id']}", sample(100_000)
+    await store(own, b"x")
+    await refer(own, invocation["id"], "a", b"x")
+    assert (await own.put(f"{path}/contexts/workflow/k", content=large)).status_code == 201
+    assert (await own.post(f"{path}/end", json={"status": "completed"})).status_code == 200
+    await age(fresh)
+    if what == "invocation":
+        assert (await own.delete(path)).status_code == 204
+    else:
+        answer = await own.delete(f"/v1/workflows/{invocation['workflow_id']}", params={"cascade": "true"})
+        assert answer.status_code == 202
+        await drain(JobRunner(KINDS, 30, fresh.ground.hints).run, database)
+        assert (await own.get(path)).status_code == 404
+    await collection.collect(database, LIMIT)
+    assert await states(fresh) == {hash_of(b"x"): "live", hash_of(large): "live"}
+    await age(fresh)
+    await collection.collect(database, LIMIT)
+    assert await states(fresh) == {hash_of(b"x"): "marked", hash_of(large): "marked"}
 
 
 async def test_a_killed_collection_is_taken_up(own: httpx.AsyncClient, fresh: Service, collection: Collection) -> None:

@@ -186,6 +186,8 @@ async def test_another_tenant_sees_none_of_it(client: httpx.AsyncClient, other: 
         ({"metadata": "[]"}, "metadata"), ({"metadata": "{"}, "metadata"),
         ({"metadata": '{"a":"\\u0000"}'}, "metadata"),
         ({"metadata": '{"a":1e99999}'}, "metadata"), ({"metadata": '{"a":1,"a":2}'}, "metadata"),
+        # As text it is short; as it is shown, each of its numbers is a thousand digits.
+        ({"metadata": f'{{"a":[{",".join(["1e999"] * 9)}]}}'}, "metadata"),
         ({"metadata": f'{{"a":"{"x" * 4096}"}}'}, "metadata"), ({"summary": "x" * 2049}, "summary"),
         ({"summary": "a\x00"}, "summary"), ({"expires_at": "tomorrow"}, "expires_at"),
         ({"node_id": "a\x00"}, "node_id"),
