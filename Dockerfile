@@ -24,7 +24,7 @@ LABEL org.opencontainers.image.title="Cairn" \
 # A named volume takes its owner from the folder that it is mounted on.
 RUN groupadd --gid 10001 cairn \
     && useradd --uid 10001 --gid cairn --no-create-home --home-dir /srv/cairn --shell /usr/sbin/nologin cairn \
-    && install --directory --owner=cairn --group=cairn /var/lib/cairn/artifacts
+    && install --directory --owner=cairn --group=cairn /var/lib/cairn/artifacts /var/lib/cairn/uploads
 COPY --from=build /opt/cairn /opt/cairn
 COPY --from=build /srv/cairn /srv/cairn
 ENV PATH=/opt/cairn/bin:$PATH \

@@ -34,6 +34,7 @@ from app.http.limits import RateLimits
 from app.http.live import Live
 from app.http.metrics import Metrics
 from app.http.parts import Parts
+from app.http.received import require_folder
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
@@ -230,7 +231,11 @@ def spare_the_collector() -> None:
 
 @asynccontextmanager
 async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
-    """What the service stands on, connected, for as long as the block is. Raises as `opened`."""
+    """What the service stands on, connected, for as long as the block is.
+
+    Raises as `opened`, and `Unavailable` where uploads could not be received.
+    """
+    require_folder(settings.http.uploads_folder)
     async with AsyncExitStack() as stack:
         database = await opened(settings)
         stack.push_async_callback(database.close)

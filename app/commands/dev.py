@@ -16,7 +16,7 @@ from rich.console import Console
 
 from app.commands import operating
 from app.commands.beside import LOOPBACK, OBJECTS_FOLDER, WEBHOOK_KEY_FILE, names_a_place
-from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
+from app.commands.listening import PatientServer, base_url, bound_socket, check_door, check_room, server_config
 from app.commands.open_files import raise_open_files
 from app.commands.plainly import plainly, read_settings, refuse, run
 from app.embedded import Servers, running_in, start_servers
@@ -52,6 +52,7 @@ def dev(
     configure_logs(settings.log, quiet_servers=True)
     raise_open_files()
     check_door(settings)
+    check_room(settings)
     console = Console(stderr=True, highlight=False)
     if not ephemeral:
         _refuse_second(folder or settings.var_folder)

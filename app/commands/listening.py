@@ -9,8 +9,9 @@ from types import FrameType
 
 import uvicorn
 
-from app.commands.plainly import refuse
+from app.commands.plainly import plainly, refuse
 from app.commands.protocol import BoundedProtocol
+from app.http.received import require_folder
 from app.settings import Settings
 
 APPLICATION = "app.commands.application:application"
@@ -26,6 +27,12 @@ def check_door(settings: Settings) -> None:
             f"CAIRN_AUTH__MODE=off would make everyone who reaches {host} the operator; listen on 127.0.0.1, use keys,"
             " or set CAIRN_AUTH__ALLOW_OFF_ANYWHERE=true."
         )
+
+
+def check_room(settings: Settings) -> None:
+    """Refuse to start where uploads could not be received."""
+    with plainly():
+        require_folder(settings.http.uploads_folder)
 
 
 def is_loopback(host: str) -> bool:

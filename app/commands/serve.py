@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from app.commands import operating
-from app.commands.listening import PatientServer, base_url, bound_socket, check_door, server_config
+from app.commands.listening import PatientServer, base_url, bound_socket, check_door, check_room, server_config
 from app.commands.open_files import raise_open_files
 from app.commands.plainly import read_settings, run
 from app.logs import configure_logs
@@ -41,6 +41,7 @@ def serve(
     configure_logs(settings.log)
     raise_open_files()
     check_door(settings)
+    check_room(settings)
     run(operating.require_schema(settings.database))
     opened = bound_socket(settings)
     typer.echo(f"Cairn serves {base_url(opened)} (documentation: {base_url(opened)}/docs).", err=True)

@@ -177,10 +177,8 @@ class Endpoint(APIRoute):
         call.caller.require(self.scope)
         if self.query_model is not None:
             read_query(call.scope["query_string"], self.query_model)
-        settings = call.ground.settings
-        async with receiving(
-            call.receive, call.headers.get("content-length"), settings.upload_bytes_max, settings.receive_seconds
-        ) as call.received:
+        declared = call.headers.get("content-length")
+        async with receiving(call.receive, declared, call.ground.settings) as call.received:
             return await self.serve(call, path_values)
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:

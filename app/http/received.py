@@ -10,12 +10,14 @@ import hashlib
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import IO
 
 from starlette.types import Receive
 
 from app.errors import Unavailable
 from app.http.body import check_declared, next_part, too_large
+from app.settings import HttpSettings
 
 PART_BYTES = 1024 * 1024
 
@@ -23,12 +25,14 @@ PART_BYTES = 1024 * 1024
 class Received:
     """A whole body, to be read as often as needed, in parts of `part_bytes`; the last one may be shorter.
 
-    `digest` is the SHA-256 of all of it, `part_digests` are those of its parts.
+    `digest` is the SHA-256 of all of it, `part_digests` are those of its parts. What does not fit one part waits in a
+    file of the folder; without one, of the system's temporary folder.
     """
 
     part_bytes = PART_BYTES
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self.size_bytes = 0
         self.digest = b""
         self.part_digests: list[bytes] = []
@@ -71,7 +75,7 @@ class Received:
         del self._pending[:PART_BYTES]
         self._count(part)
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="cairn-upload-", buffering=0)  # noqa: SIM115 - closed by `close`
+            self._file = _unnamed_file(self._folder)
         written = memoryview(part)
         while written:
             written = written[self._file.write(written) :]
@@ -82,20 +86,39 @@ class Received:
             self.part_digests.append(hashlib.sha256(part).digest())
 
 
+def require_folder(folder: Path | None) -> None:
+    """Make the folder in which bodies wait, and try it. Raises `Unavailable`, which says what to do.
+
+    The system's temporary folder (None) is not tried: a process that receives nothing large needs none.
+    """
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _unnamed_file(folder).close()
+    except OSError as error:
+        raise Unavailable(
+            f"Uploads cannot wait in {folder.absolute()} ({error.strerror or error}): let this user write there, or"
+            " name another folder in CAIRN_HTTP__UPLOADS_FOLDER."
+        ) from error
+
+
+def _unnamed_file(folder: Path | None) -> IO[bytes]:
+    return tempfile.TemporaryFile(prefix="cairn-upload-", dir=folder, buffering=0)
+
+
 @asynccontextmanager
-async def receiving(
-    receive: Receive, declared: str | None, bytes_max: int, silence_seconds: float
-) -> AsyncIterator[Received]:
-    """The body, once it is whole; it is gone when the block ends.
+async def receiving(receive: Receive, declared: str | None, settings: HttpSettings) -> AsyncIterator[Received]:
+    """The body, of up to `upload_bytes_max`, once it is whole; it is gone when the block ends.
 
     Raises `PayloadTooLarge` as soon as that is known, `RequestTimeout` after a long silence, `Disconnected`, and
     `Unavailable` where there is no room for the file.
     """
-    check_declared(declared, bytes_max)
-    received = Received()
+    check_declared(declared, settings.upload_bytes_max)
+    received = Received(settings.uploads_folder)
     try:
         try:
-            await _receive(received, receive, bytes_max, silence_seconds)
+            await _receive(received, receive, settings.upload_bytes_max, settings.receive_seconds)
         except OSError as error:
             raise Unavailable("There is no room to receive the bytes; nothing was stored.") from error
         yield received

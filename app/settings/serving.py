@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
@@ -20,7 +21,12 @@ class HttpSettings(Group):
         1024 * MIB,
         ge=1024,
         le=64 * 1024 * MIB,
-        description="Largest body of raw bytes (an attachment), in bytes.",
+        description="Largest body of raw bytes (an attachment, an artifact, a context), in bytes.",
+    )
+    uploads_folder: Path | None = Field(
+        None,
+        description="Where raw bytes beyond 1 MiB wait until they are whole: a disk with room for as many as come at"
+        " once, of this machine. Default: the system's temporary folder.",
     )
     nesting_max: int = Field(512, ge=8, le=700, description="Deepest JSON nesting of one payload.")
     batch_operations_max: int = Field(1000, ge=1, le=10_000, description="Operations in one batch.")

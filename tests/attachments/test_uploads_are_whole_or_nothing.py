@@ -15,6 +15,7 @@ import asyncpg
 import httpx
 import pytest
 
+from app.errors import Unavailable
 from app.http.service import Service
 from tests.api_process import ApiProcess, serving
 from tests.attachments.uploads import MIB, get, put, reference, sample
@@ -76,6 +77,16 @@ async def test_the_limit_is_its_own_and_is_named(clone: Callable[[], Awaitable[s
             assert problem(refused) == (413, "payload_too_large")
             assert refused.json()["limit_bytes"] == 2 * MIB
         assert (await client.get("/v1/capabilities")).json()["limits"]["upload_bytes"] == 2 * MIB
+
+
+async def test_a_folder_that_cannot_receive_uploads_is_told_at_the_start(
+    clone: Callable[[], Awaitable[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    settings = settings_for(await clone(), http={"uploads_folder": tmp_path / "file" / "uploads"})
+    with pytest.raises(Unavailable, match="another folder in CAIRN_HTTP__UPLOADS_FOLDER"):
+        async with running(settings):
+            raise AssertionError("it started")
 
 
 async def test_what_the_head_of_a_request_forbids_is_refused_before_its_body(service: Service) -> None:
@@ -141,12 +152,9 @@ async def test_bytes_have_no_place_in_a_batch(client: httpx.AsyncClient) -> None
 
 
 @pytest.fixture
-async def served(
-    clone: Callable[[], Awaitable[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[ApiProcess]:
-    """The API as a process whose temporary files are in `tmp_path`."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with serving(await clone()) as process:
+async def served(clone: Callable[[], Awaitable[str]], tmp_path: Path) -> AsyncIterator[ApiProcess]:
+    """The API as a process that receives in a folder below `tmp_path`, which it makes."""
+    with serving(await clone(), http__uploads_folder=tmp_path / "made" / "uploads") as process:
         operator = {"authorization": HEADERS["authorization"]}
         async with httpx.AsyncClient(base_url=process.url, headers=operator) as client:
             assert (await client.put("/v1/tenants/acme", json={})).status_code == 201

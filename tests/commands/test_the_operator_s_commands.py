@@ -168,6 +168,13 @@ def test_a_setting_out_of_its_bounds_is_named() -> None:
     assert "CAIRN_HTTP__GRACE_SECONDS" in Cairn(NOWHERE, http__grace_seconds="0").refuses("serve")
 
 
+def test_serve_does_not_start_where_uploads_could_not_be_received(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = Cairn(NOWHERE, http__uploads_folder=str(tmp_path / "file" / "uploads")).refuses("serve")
+    assert told.startswith(f"Uploads cannot wait in {tmp_path}/file/uploads (Not a directory)")
+    assert "CAIRN_HTTP__UPLOADS_FOLDER" in told
+
+
 def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None:
     cairn = Cairn(migrated)
     assert "add --create-tenant" in cairn.refuses("keys", "create", "--tenant", "acme")

@@ -35,24 +35,25 @@ async def first_boot(servers: Servers) -> AsyncIterator[str]:
         await admin.close()
 
 
-def environment_of(name: str, servers: Servers, database: str, port: int) -> dict[str, str]:
-    """The environment of a service's container, with the addresses and passwords of this test."""
+def environment_of(name: str, servers: Servers, database: str, port: int, folder: Path) -> dict[str, str]:
+    """The environment of a service's container, with the addresses, passwords and folders of this test."""
     told = services()["postgres"]["environment"]
     addresses = {
         "postgresql://{POSTGRES_USER}:{POSTGRES_PASSWORD}@postgres:5432/{POSTGRES_DB}".format(**told): database,
         "redis://redis:6379/0": servers.redis_url,
         "nats://nats:4222": servers.nats_url,
+        "/var/lib/cairn/uploads": str(folder / "uploads"),
     }
     environment: dict[str, str] = services()[name]["environment"]
     here = {variable: addresses.pop(value, value) for variable, value in environment.items()}
-    assert addresses == {}, "the compose file names another server"
+    assert addresses == {}, "the compose file names another server or folder"
     ports = {"CAIRN_HTTP__PORT": str(port), "CAIRN_BACKGROUND__METRICS_PORT": "0"}
     return here | {"CAIRN_HTTP__HOST": "127.0.0.1"} | ports | BESIDES
 
 
-def test_b40_migrate_then_serve_then_work(servers: Servers, first_boot: str) -> None:
+def test_b40_migrate_then_serve_then_work(servers: Servers, first_boot: str, tmp_path: Path) -> None:
     port = free_port()
-    environment = environment_of("api", servers, first_boot, port)
+    environment = environment_of("api", servers, first_boot, port, tmp_path)
     serve, migrate, work = (services()[name]["command"] for name in ("api", "migrate", "worker"))
 
     early = subprocess.run(serve, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -9,9 +9,16 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from tests.shape.compose import ROOT, services
+from tests.shape.compose import ROOT, compose, services
 
 BIN = Path(sys.executable).parent
+
+
+def folders_of_the_image() -> list[str]:
+    """The folders that the image makes for its user; a named volume takes its owner from the one it is mounted on."""
+    made = re.search(r"install --directory --owner=cairn --group=cairn (.+)", (ROOT / "Dockerfile").read_text())
+    assert made is not None
+    return made[1].split()
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -37,12 +44,24 @@ def test_postgres_18_keeps_its_data_on_the_named_volume() -> None:
 
 
 def test_artifacts_lie_on_one_volume_that_the_image_s_user_owns() -> None:
-    image = (ROOT / "Dockerfile").read_text()
-    found = re.search(r"CAIRN_BLOBS__FOLDER=(\S+)", image)
+    found = re.search(r"CAIRN_BLOBS__FOLDER=(\S+)", (ROOT / "Dockerfile").read_text())
     assert found is not None
-    assert f"install --directory --owner=cairn --group=cairn {found[1]}" in image
+    assert found[1] in folders_of_the_image()
     for name in ("api", "worker"):
-        assert services()[name]["volumes"] == [f"artifacts:{found[1]}"]
+        assert f"artifacts:{found[1]}" in services()[name]["volumes"]
+
+
+def test_uploads_wait_on_a_volume_that_the_image_s_user_owns_and_not_in_memory() -> None:
+    api = services()["api"]
+    folder = api["environment"]["CAIRN_HTTP__UPLOADS_FOLDER"]
+    assert folder in folders_of_the_image()
+    assert f"uploads:{folder}" in api["volumes"]
+    assert not any(folder.startswith(memory) for memory in api["tmpfs"])
+
+
+def test_every_volume_of_a_service_is_declared() -> None:
+    used = {volume.partition(":")[0] for service in services().values() for volume in service.get("volumes", [])}
+    assert used == set(compose()["volumes"])
 
 
 def test_b40_nothing_starts_before_what_it_needs_is_there() -> None:
