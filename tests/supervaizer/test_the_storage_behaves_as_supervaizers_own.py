@@ -15,6 +15,7 @@ from supervaizer.job import Job, Jobs
 from supervaizer.lifecycle import EntityEvents, EntityStatus
 from supervaizer.server_info import ServerInfo, get_server_info_from_storage
 
+from app.http.fields import RESERVED_IDS
 from cairn_supervaizer import CairnStorage, Installed, StaleObjectError
 from tests.supervaizer import entities
 from tests.supervaizer.conftest import Controllers
@@ -127,7 +128,9 @@ class TestObjects:
         assert storage.get_object_by_id("Job", "j") == {"id": "j", "nested": {"n": 1}}
 
     def test_ids_are_told_apart_by_their_type(self, storage: CairnStorage) -> None:
-        ids: list[Any] = [5, "5", "json:5", 'json:"5"', 1.5, "..", "query", "a/b?c#d[é", "\0", "x" * 300, "x" * 301]
+        ids: list[Any] = [5, "5", "json:5", 'json:"5"', 1.5, "a/b?c#d[é", "\0", "x" * 300, "x" * 301]
+        # Words that no document can be named by.
+        ids += sorted(RESERVED_IDS)
         for number, one in enumerate(ids):
             storage.save_object("Job", {"id": one, "n": number})
         assert [storage.get_object_by_id("Job", one) for one in ids] == [

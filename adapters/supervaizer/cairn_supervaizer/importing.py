@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from supervaizer.lifecycle import EntityStatus
+
 from cairn_supervaizer.keys import document_id
 from cairn_supervaizer.objects import Objects, text_of
 from cairn_supervaizer.options import Options
 from cairn_supervaizer.reload import Rejected
 from cairn_supervaizer.secrecy import cut
 
-STATUSES: Final = frozenset({"stopped", "in_progress", "cancelling", "awaiting", "completed", "failed", "cancelled"})
+STATUSES: Final = frozenset(status.value for status in EntityStatus)
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {"Job": ("name", "agent_name"), "Case": ("job_id", "name")}
 
 

@@ -10,8 +10,13 @@ PREFIX: Final = "supervaizer"
 ID_BYTES_MAX: Final = 255
 _AS_JSON: Final = "json:"
 _AS_DIGEST: Final = "sha256:"
-# Path segments that mean something beside an id.
-_TAKEN: Final = frozenset({".", "..", "query", "revisions", "latest", "summary", "unsettled", "count"})
+# Path segments that mean something beside an id, to the service or to what is between.
+_TAKEN: Final = frozenset(
+    {
+        *(".", "..", "query", "revisions", "latest", "summary", "unsettled", "count", "lookup", "restore"),
+        *("claim-next", "renew-leases", "abort-session"),
+    }
+)
 
 
 def collection_of(store: str, type: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from supervaizer.common import log
+from supervaizer.lifecycle import EntityStatus
 
 from cairn_supervaizer.accounts import account_of_process
 from cairn_supervaizer.storage import CairnStorage
@@ -72,8 +73,6 @@ def reload_running(storage: CairnStorage, account: Any | None = None) -> Reloade
 def _load(
     storage: CairnStorage, type: str, code: str, add: Callable[[Mapping[str, Any]], None], outcome: Reloaded
 ) -> None:
-    from supervaizer.lifecycle import EntityStatus  # noqa: PLC0415
-
     running = {status.value for status in EntityStatus.status_running()}
     known = {status.value for status in EntityStatus}
     for stored in storage.every(type):

@@ -53,6 +53,7 @@ class CairnStorage:
         self._objects = Objects(options, store or options.store)
         self._known = Known()
         self._secrets = options.secrets
+        # Nothing here takes it; what is written for Supervaizer's own storage may look for it.
         self._lock = threading.Lock()
         self._saving = [threading.Lock() for _ in range(_LOCKS)]
         self._db = _Tables(self._objects)
