@@ -13,7 +13,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 
 def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    story, _lists, batch, registry, cleanup, queue, documents = blocks
+    story, _lists, batch, registry, cleanup, queue, memory, handed_on, documents = blocks
     assert 'Cairn("http://127.0.0.1:8000", key="cairn_…")' in story
     exec(story.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key), {})
     version = cairn.versions.latest("wf_triage", include=["dsl"])
@@ -31,5 +31,11 @@ def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     assert [one.session_key for one in cairn.submissions.list(view="runnable")] == ["user-42"]
     assert [one.path for one in cairn.conversations.list()] == ["agents/counter/1"]
     assert [one.filename for one in cairn.attachments.list()] == ["note.txt"]
+    exec(memory, {"cairn": cairn})
+    assert [one.id for one in cairn.memory_records.list()] == ["sky"]
+    exec(handed_on, {"cairn": cairn})
+    invocation = next(iter(cairn.invocations.list())).id
+    assert cairn.contexts.get(invocation, "workflow", "plans/1").content == b"2. compare"
+    assert [one.name for one in cairn.artifacts.references(invocation)] == ["report"]
     exec(documents, {"cairn": cairn})
     assert cairn.documents.get("Job", "j1").body.text == '{"status": "completed", "n": 1.0}'

@@ -12,6 +12,7 @@ from app.client import CairnError
 from cairn_supervaizer.importing import Report, import_tables, read_tables
 from cairn_supervaizer.options import options_of
 
+DESCRIPTION: Final = "Keep the jobs and cases of a Supervaizer controller in Cairn."
 EXAMPLE: Final = """\
 example:
   export CAIRN_API_KEY=...
@@ -19,7 +20,7 @@ example:
 
 Stop the controller first. Secrets (agent parameters, account keys) are left out, and the file stays as it is: delete
 it when you are done. The same file again changes nothing.
-Exit status: 0 all imported or there already, 1 some were rejected, 2 nothing was done.
+Exit status: 0 all imported or there already, 1 some were rejected, 2 it could not go on, and says why.
 """
 
 
@@ -36,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         return _fail(f"{error}")
     except CairnError as error:
-        return _fail(f"{error}. What was imported before stays; run the same command again to go on.")
+        return _fail(f"{str(error).rstrip('.')}. What was imported before stays; run the same command again to go on.")
     _show(report)
     return 1 if report.rejected else 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cairn_supervaizer", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m cairn_supervaizer", description=DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser(
         "import",
@@ -91,7 +92,7 @@ def _show(report: Report) -> None:
 
 
 def _fail(why: str) -> int:
-    sys.stderr.write(f"\n{why}\n")
+    sys.stderr.write(f"{why}\n")
     return 2
 
 
