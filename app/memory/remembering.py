@@ -11,7 +11,7 @@ from app.db.database import Answer, Reader, Writer
 from app.db.ids import new_id
 from app.db.integrity import IN_THE_WAY
 from app.db.sql import Statement
-from app.embeddings.embedder import Embedder
+from app.embeddings.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
 from app.errors import AppError, PersistenceError, Unavailable, changed
 from app.http.problems import problem_within
 from app.memory.errors import MemoryItemConflict, MemorySpaceMissing
@@ -50,9 +50,9 @@ class Memory:
         made = [one if isinstance(one, AppError) else {**one, "id": one.get("id") or new_id("mem")} for one in given]
         for _ in range(TRIES):
             spaces = await self.held.of(writer, tenant_id)
-            items = await prepared(embedder, tenant_id, spaces, made, self.content_bytes_max)
-            if any(item.problem for item in items) and spaces != await self.held.again(writer, tenant_id):
-                continue  # It may have been about spaces as they were.
+            items = await self._prepared(writer, embedder, tenant_id, spaces, made)
+            if items is None:
+                continue
             if not many and items[0].problem is not None:
                 raise items[0].problem
             answer = await self._stored(writer, tenant_id, kind, spaces, items, many=many)
@@ -61,6 +61,29 @@ class Memory:
             if spaces == await self.held.again(writer, tenant_id):
                 await self._make_way(writer, tenant_id, kind, items, many=many)
         raise Unavailable(IN_THE_WAY)
+
+    async def _prepared(
+        self,
+        writer: Writer,
+        embedder: Embedder | None,
+        tenant_id: str,
+        spaces: Spaces,
+        given: Sequence[Mapping[str, Any] | AppError],
+    ) -> list[Item] | None:
+        """The items as they are written, or what is wrong with them; None where that was about spaces as they were.
+
+        Raises `EmbedderUnavailable`, `EmbedderRefused`.
+        """
+        try:
+            items = await prepared(embedder, tenant_id, spaces, given, self.content_bytes_max)
+        except (EmbedderUnavailable, EmbedderRefused):
+            # The model that was asked for may be that of a space which others have replaced.
+            if spaces == await self.held.again(writer, tenant_id):
+                raise
+            return None
+        if any(item.problem for item in items) and spaces != await self.held.again(writer, tenant_id):
+            return None
+        return items
 
     async def _stored(
         self, writer: Writer, tenant_id: str, kind: str, spaces: Spaces, items: list[Item], *, many: bool
@@ -146,10 +169,11 @@ class Memory:
             spaces = await self.held.of(writer, tenant_id)
             reworded = "content" in given and given["content"] != row["content"]
             whole = {"content": row["content"], **given, "id": item_id}
-            (item,) = await prepared(embedder if reworded else None, tenant_id, spaces, [whole], self.content_bytes_max)
+            items = await self._prepared(writer, embedder if reworded else None, tenant_id, spaces, [whole])
+            if items is None:
+                continue
+            (item,) = items
             if item.problem is not None:
-                if spaces != await self.held.again(writer, tenant_id):
-                    continue
                 raise item.problem
             answer = await self._changed(writer, tenant_id, kind, spaces, item, given, row["revision"], reworded)
             if answer is not None:

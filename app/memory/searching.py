@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.db.database import Answer, Reader
-from app.embeddings.embedder import Embedder, EmbedderMissing, EmbeddingFault
+from app.embeddings.embedder import Embedder, EmbedderMissing, EmbedderRefused, EmbedderUnavailable, EmbeddingFault
 from app.errors import AppError, InvalidInput, Unavailable, invalid
 from app.memory import search_store as store
 from app.memory.embedding import vector_of
@@ -34,11 +34,12 @@ class Search:
         """
         space = await self._remembered(reader, tenant_id, asked.space)
         for _ in range(TRIES):
-            refusal, answer = None, None
+            refusal: AppError | None = None
+            answer = None
             try:
                 question = await _question(embedder, tenant_id, space, asked, waits=waits)
                 answer = await store.search(reader, tenant_id, question, self._settings)
-            except (InvalidInput, EmbeddingFaulty) as error:
+            except (InvalidInput, EmbeddingFaulty, EmbedderUnavailable, EmbedderRefused) as error:
                 refusal = error
             if answer is not None:
                 return answer

@@ -244,6 +244,33 @@ async def test_a_filling_space_that_cannot_be_filled_fails_no_write(memory: Memo
     assert (await memory.embedded("b"))["last"] == pytest.approx(vector("b-16", "last"), abs=1e-6)
 
 
+@pytest.mark.parametrize("status", [404, 503])
+@pytest.mark.parametrize("call", ["remember", "change", "search"])
+async def test_a_model_that_is_gone_stops_nobody_once_another_space_is_active(
+    memory: Memory, call: str, status: int
+) -> None:
+    """A process that still knows the space before as the active one finds out, though nobody embeds for that."""
+    assert (await memory.client.post(DOCUMENTS, json=of("red"))).status_code == 201
+    assert (await search(memory.client, "red")).status_code == 200
+    await memory.space("b", 16)
+    activated = await memory.client.post("/v1/memory/spaces/b/activate", json={"allow_incomplete": True})
+    assert activated.status_code == 200
+
+    async def gone(_server: EmbeddingServer, asked: served.Asked) -> Any:
+        return await served.refusing(status)(_server, asked) if asked["model"] == SPACE["model"] else None
+
+    memory.server.always = gone
+    if call == "search":
+        found = await search(memory.client, "green")  # not yet in the cache
+        assert (found.status_code, found.json()["space"]) == (200, "b")
+    elif call == "change":
+        assert (await memory.client.patch(f"{DOCUMENTS}/red", json={"content": "blue"})).status_code == 200
+        assert (await memory.embedded("b"))["red"] == pytest.approx(vector("b-16", "blue"), abs=1e-6)
+    else:
+        assert (await memory.client.post(DOCUMENTS, json=of("green"))).status_code == 201
+        assert (await memory.embedded("b"))["green"] == pytest.approx(vector("b-16", "green"), abs=1e-6)
+
+
 async def test_a_wait_ends_in_time_however_slow_it_is(server: EmbeddingServer) -> None:
     server.always = served.hanging
     settings = EmbedderSettings.model_validate({"url": server.url, "attempt_seconds": 60, "wait_seconds": 0.3})
