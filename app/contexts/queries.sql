@@ -117,21 +117,28 @@ INSERT INTO contexts AS c (tenant_id, invocation_id, scope, node_id, key, revisi
   WHERE :overwrite OR NOT {{live}}
   RETURNING {{returned}}
 
+-- fragment: source
+-- In one order, whichever of them is the source: two who copy across take turns. FOR UPDATE: what is removed is what was
+-- read, and until the copy is there the source refers to what both refer to.
+locked AS MATERIALIZED (
+  SELECT c.* FROM contexts AS c
+  WHERE {{placed}}
+    OR c.tenant_id = :tenant_id AND c.invocation_id = :to_invocation_id AND c.scope = :to_scope
+      AND c.node_id = :to_node_id AND c.key = :to_key
+  ORDER BY c.invocation_id, c.scope, c.node_id, c.key FOR UPDATE
+), source AS MATERIALIZED (
+  SELECT c.* FROM locked AS c WHERE {{placed}} AND {{live}}
+)
+
 -- name: copy
--- FOR SHARE: until the copy is there, the source refers to what both refer to.
-WITH source AS MATERIALIZED (
-  SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR SHARE
-), stored AS (
+WITH {{source}}, stored AS (
   {{transferred}}
 ), freed AS (
   {{freed}}
 ), answer AS ({{told}})
 
 -- name: move
--- FOR UPDATE: what is removed is what was read.
-WITH source AS MATERIALIZED (
-  SELECT c.* FROM contexts AS c WHERE {{placed}} AND {{live}} FOR UPDATE
-), stored AS (
+WITH {{source}}, stored AS (
   {{transferred}}
 ), freed AS (
   {{freed}}

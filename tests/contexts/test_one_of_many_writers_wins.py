@@ -7,12 +7,15 @@ from asyncio import gather
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
+import asyncpg
 import httpx
 
+from app.http.service import Service
 from tests.api_process import serving
-from tests.conftest import ADMIN_KEY, Make
-from tests.contexts.contexts import MIB, at, get, put, sample, told
+from tests.conftest import ADMIN_KEY, Make, new_tenant
+from tests.contexts.contexts import MIB, at, get, post, put, sample, told
 from tests.payloads import codes, problem
+from tests.waiting import held_up
 
 ONLY_NEW = {"if-none-match": "*"}
 HEADERS = {"authorization": f"Bearer {ADMIN_KEY}", "x-tenant-id": "acme"}
@@ -40,6 +43,30 @@ async def test_only_one_of_many_writers_replaces_what_they_all_read(client: http
     assert problem(await client.delete(at("k"), headers={"if-match": tag})) == (412, "precondition_failed")
     removals = await gather(*(client.delete(at("k"), headers={"if-match": current}) for _ in range(5)))
     assert codes(removals) == [204] + [404] * 4
+
+
+async def test_two_who_copy_across_take_turns(fresh: Service) -> None:
+    gate = await asyncpg.connect(fresh.ground.database.url)
+    async with await new_tenant(fresh) as client:
+        await Make(client).invocation(id="i")
+        for key in ("a", "b"):
+            await put(client, key, key.encode())
+
+        async def copied(source: str, target: str) -> httpx.Response:
+            place = {"scope": "workflow", "key": source}
+            return await post(client, "copy", source=place, target={"key": target}, overwrite=True)
+
+        async with gate.transaction():
+            await gate.execute("SELECT FROM contexts WHERE key = 'a' FOR UPDATE")
+            first = asyncio.create_task(copied("a", "b"))
+            await held_up(fresh)
+            second = asyncio.create_task(copied("b", "a"))
+            await held_up(fresh, 2)
+        assert codes(await gather(first, second)) == [200, 200]
+        assert [(await get(client, key)).text for key in ("a", "b")] == ["a", "a"]
+    found = await gate.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    await gate.close()
+    assert found == 0
 
 
 async def test_nothing_is_made_under_if_match(client: httpx.AsyncClient) -> None:
