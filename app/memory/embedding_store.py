@@ -11,6 +11,7 @@ from app.errors import changed
 from app.jobs import store as jobs
 from app.memory import space_store as spaces
 from app.memory.errors import MemorySpaceNotFound
+from app.memory.item_sql import live
 from app.memory.partitions import table_of
 from app.memory.space_store import Space
 
@@ -19,12 +20,11 @@ REEMBED_KIND = "memory.reembed"
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
 
 _SQL = load(__file__, "embedding_queries.sql")
-_LACKING = """
+_LACKING = f"""
 FROM memory_items AS m
-LEFT JOIN {table} AS v
+LEFT JOIN {{table}} AS v
   ON v.tenant_id = m.tenant_id AND v.space_number = :number AND v.kind = m.kind AND v.id = m.id
-WHERE m.tenant_id = :tenant_id AND v.embedding IS NULL
-  AND (m.expires_at IS NULL OR m.expires_at > clock_timestamp())"""
+WHERE m.tenant_id = :tenant_id AND v.embedding IS NULL AND {live("m")}"""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,6 @@ async def fill(writer: Writer, tenant_id: str, name: str, if_match: list[int] | 
 async def space_numbered(reader: Reader, tenant_id: str, number: int) -> Space | None:
     """The space with this number, or None where it was deleted."""
     return next((space for space in await spaces.spaces_of(reader, tenant_id) if space.number == number), None)
-
-
-async def count_lacking(reader: Reader, tenant_id: str, space: Space) -> int:
-    """How many items have no embedding in the space."""
-    statement = Statement("SELECT count(*) AS lacking" + _LACKING.format(table=table_of(space.number)))
-    row = await reader.row(statement, tenant_id=tenant_id, number=space.number)
-    assert row is not None  # an aggregate has a row
-    return int(row["lacking"])
 
 
 async def lacking(reader: Reader, tenant_id: str, space: Space, after: tuple[str, str], limit: int) -> list[Lacking]:

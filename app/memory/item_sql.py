@@ -23,7 +23,6 @@ COLUMNS = (
 LISTED = Shape(*COLUMNS)
 ITEM = Shape(*COLUMNS, "embedded")
 ANSWERED = Shape(computed("status", "CASE WHEN {t}.fresh THEN 201 ELSE 200 END"), *ITEM.columns)
-LIVE = "({t}.expires_at IS NULL OR {t}.expires_at > clock_timestamp())"
 # To the commit: whoever changes the tenant's spaces waits for it. False where they are not those that the text names.
 HELD = "(SELECT cairn_hold_spaces(:tenant_id, CAST(:known AS text[])))"
 CONFLICT = "An item with this id was created with other fields."
@@ -32,6 +31,11 @@ _VECTOR_COLUMNS = (
     "(tenant_id, space_number, kind, id, embedding, lexemes, metadata, session_id, invocation_id, expires_at)"
 )
 _COPIED = "metadata, {t}.session_id, {t}.invocation_id, {t}.expires_at"
+
+
+def live(table: str) -> str:
+    """The condition under which an item is there at all: nobody sees what has expired."""
+    return f"({table}.expires_at IS NULL OR {table}.expires_at > clock_timestamp())"
 
 
 def _quoted(text: str) -> str:
@@ -168,7 +172,7 @@ FROM (
   SELECT m.*, v.embedding IS NOT NULL AS embedded{", " + shown if embedding else ""} FROM memory_items AS m
   LEFT JOIN {table_of(active)} AS v
     ON v.tenant_id = m.tenant_id AND v.space_number = {active} AND v.kind = m.kind AND v.id = m.id
-  WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {LIVE.replace("{t}", "m")}
+  WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {live("m")}
 ) AS t""",
         "recall",
     )

@@ -8,7 +8,7 @@ from app.db.race import decided
 from app.db.sql import Statement
 from app.errors import changed
 from app.memory.errors import MemoryItemNotFound
-from app.memory.item_sql import LISTED, LIVE
+from app.memory.item_sql import LISTED, live
 
 ITEMS = Listing(
     "memory items",
@@ -17,8 +17,7 @@ ITEMS = Listing(
     sorts={"created_at": Sort("{t}.created_at", "timestamptz"), "id": Sort("{t}.id", "text")},
     default=("created_at", "desc"),
     filters={
-        # Nobody sees what has expired.
-        "kind": f"t.kind = :kind AND {LIVE.replace('{t}', 't')}",
+        "kind": f"t.kind = :kind AND {live('t')}",
         "session_id": "t.session_id = :session_id",
         "invocation_id": "t.invocation_id = :invocation_id",
         "metadata": "t.metadata @> CAST(:metadata AS jsonb)",
@@ -28,16 +27,15 @@ ITEMS = Listing(
     weights={"content": "octet_length(t.content)"},
 )
 
-_LIVE = LIVE.replace("{t}", "m")
 _REVISION = Statement(
     "SELECT m.revision FROM memory_items AS m"
-    f" WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {_LIVE}"
+    f" WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {live('m')}"
 )
 # Spaces are held before the item, as by every write: in another order two could wait for a change of spaces in between.
 _HOLD = "(SELECT cairn_hold_spaces(:tenant_id, CAST(NULL AS text[])) IS NOT NULL)"
 _DELETE = Statement(
     f"""WITH deleted AS (
-  DELETE FROM memory_items AS m WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {_LIVE}
+  DELETE FROM memory_items AS m WHERE m.tenant_id = :tenant_id AND m.kind = :kind AND m.id = :id AND {live("m")}
     AND (CAST(:if_match AS bigint[]) IS NULL OR m.revision = ANY (:if_match)) AND {_HOLD}
   RETURNING m.tenant_id, m.kind, m.id
 ), forgotten AS MATERIALIZED (

@@ -11,12 +11,12 @@ from app.db.digest import digest_of
 from app.embeddings.embedder import Embedder, EmbedderRefused, EmbedderUnavailable, EmbeddingFault
 from app.errors import AppError, invalid
 from app.memory.embedding import vector_of
-from app.memory.space_store import Space, named_of
+from app.memory.held_spaces import Spaces, named_of
+from app.memory.space_store import Space
 from app.memory.vectors import made, refusal_of
 
 # Reading so many bytes of numbers is left to a thread.
 THREAD_BYTES = 256 * 1024
-Spaces = tuple[Space, ...]
 
 
 @dataclass

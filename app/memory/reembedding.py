@@ -13,7 +13,7 @@ from app.memory import embedding_store as store
 from app.memory import vectors
 from app.memory.embedding_store import Lacking
 from app.memory.errors import MemorySpaceNotFound
-from app.memory.space_store import Space
+from app.memory.space_store import Space, count
 
 # So many of what failed are named in the report; all are counted.
 REPORTED_MAX = 20
@@ -84,7 +84,7 @@ class Reembedding:
             raise _deleted(standing)
         total = None
         if standing.resume_from is None:
-            total = await store.count_lacking(database, job.tenant_id, space)
+            total = (await count(database, job.tenant_id, space)).lacking
         items = await store.lacking(database, job.tenant_id, space, Place.of(standing).after, self._batch)
         if not items:
             return Made(space, items, total=total)

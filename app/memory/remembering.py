@@ -15,11 +15,11 @@ from app.embeddings.embedder import Embedder, EmbedderRefused, EmbedderUnavailab
 from app.errors import AppError, PersistenceError, Unavailable, changed
 from app.http.problems import problem_within
 from app.memory.errors import MemoryItemConflict, MemorySpaceMissing
+from app.memory.held_spaces import HeldSpaces, Spaces, active_of, known
 from app.memory.item_sql import CONFLICT, change_sql, create_sql, get_sql
 from app.memory.item_store import not_found, purge_of
 from app.memory.partitions import names_a_dropped_one
-from app.memory.preparing import Item, Spaces, prepared
-from app.memory.space_store import HeldSpaces, active_of, known
+from app.memory.preparing import Item, prepared
 
 TRIES = 5
 FIELDS = ("content", "metadata", "session_id", "invocation_id", "expires_at")

@@ -8,9 +8,10 @@ from app.errors import AppError, InvalidInput, Unavailable, invalid
 from app.memory import search_store as store
 from app.memory.embedding import vector_of
 from app.memory.errors import EmbeddingFaulty, MemorySpaceMissing, MemorySpaceNotFound
+from app.memory.held_spaces import HeldSpaces, named_of
 from app.memory.search_schemas import MemorySearch, Mode
 from app.memory.search_store import Question
-from app.memory.space_store import HeldSpaces, Space, named_of
+from app.memory.space_store import Space
 from app.memory.vectors import made, refusal_of
 from app.settings import MemorySettings
 

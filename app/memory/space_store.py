@@ -19,6 +19,7 @@ from app.memory.errors import (
     MemorySpaceNotFound,
     MemorySpacesFull,
 )
+from app.memory.item_sql import live
 from app.memory.partitions import creation, table_of
 
 KEPT = ("model", "dimensions", "metric", "language")
@@ -197,25 +198,40 @@ async def activate(
     return answer
 
 
-async def _refuse_incomplete(reader: Reader, tenant_id: str, space: Space) -> None:
-    counted = await reader.row(
-        Statement(
-            "SELECT count(*) AS items, count(v.embedding) AS embedded FROM memory_items AS m"
-            f" LEFT JOIN {table_of(space.number)} AS v"
-            " ON v.tenant_id = m.tenant_id AND v.space_number = :number AND v.kind = m.kind AND v.id = m.id"
-            " WHERE m.tenant_id = :tenant_id AND (m.expires_at IS NULL OR m.expires_at > clock_timestamp())"
-        ),
-        tenant_id=tenant_id,
-        number=space.number,
+@dataclass(frozen=True)
+class Count:
+    """How many items there are, and how many of them have an embedding in a space."""
+
+    items: int
+    embedded: int
+
+    @property
+    def lacking(self) -> int:
+        """How many have none."""
+        return self.items - self.embedded
+
+
+async def count(reader: Reader, tenant_id: str, space: Space) -> Count:
+    """What there is, and how much of it is embedded in the space."""
+    statement = Statement(
+        "SELECT count(*) AS items, count(v.embedding) AS embedded FROM memory_items AS m"
+        f" LEFT JOIN {table_of(space.number)} AS v"
+        " ON v.tenant_id = m.tenant_id AND v.space_number = :number AND v.kind = m.kind AND v.id = m.id"
+        f" WHERE m.tenant_id = :tenant_id AND {live('m')}"
     )
-    assert counted is not None  # an aggregate has a row
-    lacking = counted["items"] - counted["embedded"]
-    if lacking:
+    row = await reader.row(statement, tenant_id=tenant_id, number=space.number)
+    assert row is not None  # an aggregate has a row
+    return Count(**row)
+
+
+async def _refuse_incomplete(reader: Reader, tenant_id: str, space: Space) -> None:
+    found = await count(reader, tenant_id, space)
+    if found.lacking:
         raise MemorySpaceIncomplete(
-            f"{lacking} of {counted['items']} items have no embedding in the space; reembed it first.",
-            items=counted["items"],
-            embedded=counted["embedded"],
-            missing=lacking,
+            f"{found.lacking} of {found.items} items have no embedding in the space; reembed it first.",
+            items=found.items,
+            embedded=found.embedded,
+            missing=found.lacking,
         )
 
 
@@ -249,51 +265,3 @@ async def _stored(reader: Reader, tenant_id: str, name: str) -> Any:
     if row is None:
         raise MemorySpaceNotFound("There is no such space.", name=name)
     return row
-
-
-class HeldSpaces:
-    """The spaces of tenants as this process last read them; a write finds out by itself that they are others by now.
-
-    So a write needs no read before it. It says which revisions it was made for (`known`), and where they are no longer
-    those of the database it does nothing: then they are read again.
-    """
-
-    TENANTS_MAX = 10_000
-
-    def __init__(self) -> None:
-        self._spaces: dict[str, tuple[Space, ...]] = {}
-
-    async def of(self, reader: Reader, tenant_id: str) -> tuple[Space, ...]:
-        """The spaces, one of them active. Raises `MemorySpaceMissing` where there is none."""
-        return self._spaces.get(tenant_id) or await self.again(reader, tenant_id)
-
-    async def again(self, reader: Reader, tenant_id: str) -> tuple[Space, ...]:
-        """The same, as they now are."""
-        spaces = await spaces_of(reader, tenant_id)
-        self._spaces.pop(tenant_id, None)
-        if not spaces:
-            raise missing()
-        if len(self._spaces) >= self.TENANTS_MAX:
-            del self._spaces[next(iter(self._spaces))]
-        self._spaces[tenant_id] = spaces
-        return spaces
-
-
-def known(spaces: tuple[Space, ...]) -> list[str]:
-    """What `cairn_hold_spaces` compares with the spaces of the database."""
-    return [f"{space.number}@{space.revision}" for space in spaces]
-
-
-def active_of(spaces: tuple[Space, ...]) -> Space:
-    """The active one of a tenant's spaces."""
-    return next(space for space in spaces if space.active)
-
-
-def named_of(spaces: tuple[Space, ...], name: str | None) -> Space:
-    """The one with this name, or the active one. Raises `MemorySpaceNotFound`."""
-    if name is None:
-        return active_of(spaces)
-    for space in spaces:
-        if space.name == name:
-            return space
-    raise MemorySpaceNotFound("There is no such space.", name=name)
