@@ -1,0 +1,235 @@
+"""Which sections a backup has: one for each table with rows of tenants, but for what is named here with the reason.
+
+A new table is a section by itself, and a new column a member of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from graphlib import TopologicalSorter
+from typing import Any
+
+from app.backups.derived import derived, field_of
+from app.backups.section import Field, Parent, Section
+from app.db.columns import METADATA
+
+# Tables that are in no section.
+LEFT_OUT = {
+    "api_keys": "Credentials never travel.",
+    "backups": "They name files of this server.",
+    "idempotency_keys": "They answer retries of requests to this server, for a day.",
+    "jobs": "They are work of this server.",
+    "offboardings": "They are the operator's, not the tenant's.",
+    "outbox": "What has no position yet is told by this server.",
+    "schema_decisions": "They belong to the schema.",
+    "tenants": "The tenant that is restored into keeps its own row.",
+    "webhook_heads": "A restore sets it, so that no webhook is told of what was restored.",
+}
+_AGAIN = "It only gives an order, and is given anew in the order of the lines."
+_NUMBER = "The natural key stands in the file instead of the number."
+_COPY = "It is a copy of what the item says."
+_OBJECT = "It says how the object store of this server stands."
+# Columns that are in no section, besides `tenant_id`, generated ones, and those of tables that are left out.
+LEFT_OUT_COLUMNS = {
+    ("actions", "position"): _AGAIN,
+    ("artifacts", "changed_at"): _OBJECT,
+    ("artifacts", "generation"): _OBJECT,
+    ("artifacts", "state"): _OBJECT,
+    ("artifacts", "touched_at"): _OBJECT,
+    ("attachments", "content_number"): "The content is part of its attachment.",
+    ("content_chunks", "content_number"): "The attachment is named instead.",
+    ("contents", "created_at"): "It is that of the attachment.",
+    ("contents", "number"): "The content is part of its attachment.",
+    ("documents", "position"): _AGAIN,
+    ("memory_spaces", "number"): _NUMBER,
+    ("memory_spaces", "reindex_requested_at"): "The index is built where it is restored.",
+    ("memory_vectors", "expires_at"): _COPY,
+    ("memory_vectors", "invocation_id"): _COPY,
+    ("memory_vectors", "lexemes"): "They are made of the item's content, in the language of the space.",
+    ("memory_vectors", "metadata"): _COPY,
+    ("memory_vectors", "session_id"): _COPY,
+    ("stream_paths", "number"): _NUMBER,
+    ("submission_sessions", "number"): _NUMBER,
+    ("submission_sessions", "open_count"): "It counts the submissions that are not settled.",
+    ("submissions", "sequence"): _AGAIN,
+}
+# Clients may give numbers of their own: those beyond what the sequence ever comes to do not move it.
+SEQ_MAX = 2**44
+
+ATTACH = (
+    "WITH numbered AS MATERIALIZED (SELECT s.line, r.*, stream_paths.number AS path_number,"
+    " nextval(pg_get_serial_sequence('contents', 'number')) AS content_number FROM {rows}{resolves} WHERE {where}"
+    "), content AS (INSERT INTO contents (tenant_id, number, size_bytes, digest, chunk_bytes, created_at)"
+    " OVERRIDING SYSTEM VALUE SELECT $1, content_number, size_bytes, digest, chunk_bytes, created_at FROM numbered"
+    ") INSERT INTO attachments (tenant_id, path_number, id, content_number, conversation_id, mime_type, filename,"
+    " created_at) SELECT $1, path_number, id, content_number, conversation_id, mime_type, filename, created_at"
+    " FROM numbered ORDER BY line"
+)
+ATTACHED = (
+    " JOIN stream_paths ON stream_paths.tenant_id = t.tenant_id AND stream_paths.number = t.path_number"
+    " JOIN contents ON contents.tenant_id = t.tenant_id AND contents.number = t.content_number"
+)
+CHUNKS = (
+    " JOIN attachments ON attachments.tenant_id = t.tenant_id AND attachments.content_number = t.content_number"
+    " JOIN stream_paths ON stream_paths.tenant_id = t.tenant_id AND stream_paths.number = attachments.path_number"
+)
+CHUNK_OF = (
+    " JOIN stream_paths ON stream_paths.tenant_id = $1 AND stream_paths.path = r.path"
+    " JOIN attachments ON attachments.tenant_id = $1 AND attachments.path_number = stream_paths.number"
+    " AND attachments.id = r.id"
+)
+VECTOR_OF = (
+    " JOIN memory_spaces ON memory_spaces.tenant_id = $1 AND memory_spaces.name = r.space"
+    " JOIN memory_items ON memory_items.tenant_id = $1 AND memory_items.kind = r.kind AND memory_items.id = r.id"
+)
+INDEXED = (
+    "CASE WHEN r.indexed THEN jsonb_build_object("
+    "'in', jsonb_build_array(CAST($1 AS text), r.collection), 'body', r.body::jsonb) END"
+)
+MESSAGE_SEQ = (
+    "SELECT setval('message_seq', m.top) FROM (SELECT max(seq) AS top FROM messages"
+    f" WHERE tenant_id = $1 AND seq < {SEQ_MAX}) AS m, message_seq AS s WHERE m.top > s.last_value"
+)
+OPEN_COUNT = (
+    "UPDATE submission_sessions AS n SET open_count = o.open_count FROM ("
+    "SELECT n.number, count(s.id) FILTER (WHERE s.status <> 'settled') AS open_count FROM submission_sessions AS n"
+    " LEFT JOIN submissions AS s ON s.tenant_id = n.tenant_id AND s.session_number = n.number"
+    " WHERE n.tenant_id = $1 GROUP BY n.number) AS o"
+    " WHERE n.tenant_id = $1 AND n.number = o.number AND n.open_count <> o.open_count"
+)
+ENDED = "t.ended_at IS NOT NULL"
+OF_ENDED = (
+    "EXISTS (SELECT FROM webhook_deliveries AS d WHERE d.tenant_id = t.tenant_id AND d.id = t.delivery_id"
+    " AND d.ended_at IS NOT NULL)"
+)
+
+
+def _differing() -> dict[str, dict[str, Any]]:
+    """What is declared otherwise than METADATA tells it, by table."""
+    return {
+        "actions": {"order": ("t.invocation_id", "t.node_invocation_id", "t.position")},
+        "artifacts": {
+            "where": "t.state IN ('live', 'marked')",
+            "fills": (("state", "'live'"),),
+            "companions": ("artifact_bytes",),
+        },
+        # An attachment and the content that is its own under one key; the bytes are a section of their own.
+        "attachments": {
+            "fields": (
+                *(f for f in _fields("attachments") if f.name != "content_number"),
+                Field("size_bytes", "bigint", "contents.size_bytes", "r.size_bytes", None),
+                Field("digest", "bytea", "contents.digest", "r.digest", None),
+                Field("chunk_bytes", "integer", "contents.chunk_bytes", "r.chunk_bytes", None),
+            ),
+            "joins": ATTACHED,
+            "parents": (Parent("stream_paths", ("path",), ("path",)),),
+            "uniques": (),
+            "companions": ("attachment_chunks",),
+            "statement": ATTACH,
+            "also": ("contents",),
+        },
+        "content_chunks": {
+            "name": "attachment_chunks",
+            "fields": (
+                Field("path", 'text COLLATE "C"', "stream_paths.path", "stream_paths.number", None),
+                Field("id", 'text COLLATE "C"', "attachments.id", "r.id", None),
+                Field("position", "integer", "t.position", "r.position", "position"),
+                Field("digest", "bytea", "t.digest", "r.digest", "digest"),
+                # Base64 is a third shorter than hexadecimal; PostgreSQL breaks it into lines.
+                Field("bytes", "text", "translate(encode(t.bytes, 'base64'), E'\\n', '')", "decode(r.bytes, 'base64')",
+                      "bytes"),
+            ),
+            "key": ("path", "id", "position"),
+            "order": ("stream_paths.path", "attachments.id", "t.position"),
+            "joins": CHUNKS,
+            "resolves": CHUNK_OF,
+            "parents": (Parent("attachments", ("path", "id"), ("path", "id")),),
+            "fills": (("content_number", "attachments.content_number"),),
+        },
+        "conversation_streams": {"companions": ("conversation_batches",)},
+        "documents": {
+            "fields": (
+                *(f for f in _fields("documents") if f.name not in ("indexed", "position")),
+                # What is looked in names the tenant, and follows from the body, if `jsonb` can hold that.
+                Field("indexed", "boolean", "t.indexed IS NOT NULL", INDEXED, "indexed"),
+            ),
+            "order": ("t.collection", "t.position"),
+        },
+        "event_heads": {"companions": ("events",)},
+        "events": {"key": ("position",), "companions": ("event_heads",)},
+        "memory_items": {"companions": ("memory_vectors",)},
+        "memory_vectors": {
+            "resolves": VECTOR_OF,
+            "parents": (
+                Parent("memory_items", ("kind", "id"), ("kind", "id")),
+                Parent("memory_spaces", ("space",), ("name",)),
+            ),
+            "fills": (
+                ("lexemes", "cairn_lexemes(memory_spaces.language, memory_items.content)"),
+                *((name, f"memory_items.{name}") for name in ("metadata", "session_id", "invocation_id", "expires_at")),
+            ),
+        },
+        "messages": {"finish": (MESSAGE_SEQ,)},
+        "submission_sessions": {"companions": ("submissions",)},
+        "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT,)},
+        "webhook_attempts": {"where": OF_ENDED},
+        # What is under way is told by this server.
+        "webhook_deliveries": {"where": ENDED},
+    }  # fmt: skip
+
+
+# The bytes of artifacts, part by part: from the object store, not from a table.
+ARTIFACT_BYTES = Section(
+    name="artifact_bytes",
+    table=None,
+    fields=(
+        Field("hash", "bytea", "", "", None),
+        Field("position", "integer", "", "", None),
+        Field("bytes", "text", "", "", None),
+    ),
+    key=("hash", "position"),
+    parents=(Parent("artifacts", ("hash",), ("hash",)),),
+)
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """Every section, each after those that its rows refer to. The tables of all domains are known when it is called."""
+    differing, left = _differing(), {*LEFT_OUT, "contents"}
+    found = {
+        section.name: section
+        for name, table in sorted(METADATA.tables.items())
+        if name not in left
+        for section in [derived(table, _left_out(name), **differing.get(name, {}))]
+    }
+    ways = {
+        name: [p.section for p in section.parents if p.section != name and not _is_late(section, p)]
+        for name, section in found.items()
+    }
+    return (*(found[name] for name in TopologicalSorter(ways).static_order()), ARTIFACT_BYTES)
+
+
+def with_what_they_need(names: Iterable[str]) -> tuple[Section, ...]:
+    """The sections of these names, with what their rows refer to, and without which they say less than they seem to."""
+    known = {section.name: section for section in sections()}
+    wanted, met = list(names), set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name not in met:
+            met.add(name)
+            wanted += [parent.section for parent in known[name].parents] + list(known[name].companions)
+    return tuple(section for section in sections() if section.name in met)
+
+
+def _fields(name: str) -> tuple[Field, ...]:
+    table = METADATA.tables[name]
+    return tuple(field_of(table, column) for column in table.columns if column.name != "tenant_id")
+
+
+def _left_out(name: str) -> set[str]:
+    return {column for table, column in LEFT_OUT_COLUMNS if table == name}
+
+
+def _is_late(section: Section, parent: Parent) -> bool:
+    return any(field.late for field in section.fields if field.name in parent.columns)
