@@ -39,6 +39,7 @@ from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
 from app.settings import Settings
+from app.signing import signer_of
 from app.surface import TAGS, WATCHED, endpoints, limits_of
 from app.tenants import store as tenants
 from app.tenants.keys import DEFAULT_TENANT, Keys
@@ -263,6 +264,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
         service.ground = Ground(
             database, settings.http, metrics, service.paths, parts, drawing, comparing, hints, live, cache, kept,
             collections, blobs, settings.blobs.inline_bytes_max, limits_of(settings), embedder,
+            signer_of(settings.signing),
         )  # fmt: skip
         service.authenticator, service.rate_limits = keys, RateLimits(cache)
         traced = tracer_for(settings.tracing)

@@ -65,6 +65,19 @@ async def _create(
         return await make_key(database, tenant, *key)
 
 
+@app.command(epilog='Example: export CAIRN_SIGNING__KEY="$(cairn keys signing)"')
+def signing() -> None:
+    """Print a new key for CAIRN_SIGNING__KEY, which signs backups and receipts. Its public key goes to standard error.
+
+    The service tells the public key in GET /v1/capabilities, too.
+    """
+    from app.signing import new_seed, public_key_of  # noqa: PLC0415 - cryptography, which no other command needs
+
+    seed = new_seed()
+    typer.echo(f"Its public key: {public_key_of(seed)}", err=True)
+    typer.echo(seed)
+
+
 @app.command("list", epilog="Example: cairn keys list --tenant acme")
 def list_keys(
     tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant's keys. Default: all.")] = None,

@@ -22,6 +22,7 @@ from app.errors import TenantRequired, invalid
 from app.http.caller import Caller
 from app.http.fields import INTEGER_MAX
 from app.settings import HttpSettings
+from app.signing import Signer
 from app.turns import Turns
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Ground:
     limits: Mapping[str, int]
     # None where no service for it is configured.
     embedder: Embedder | None = None
+    # What signs for the service; None where it has no key.
+    signer: Signer | None = None
 
 
 class Call(Request):

@@ -107,6 +107,9 @@ class Capabilities(BaseModel):
     parts: dict[str, Component]
     streams: list[StreamState] = Field(description="Empty where they cannot be asked; `parts` then says why.")
     embeds: bool = Field(description="Whether an embedding service is configured, so that texts come without theirs.")
+    signing_key: str | None = Field(
+        None, description="The Ed25519 public key, in base64, that backups and receipts are signed under."
+    )
     limits: dict[str, int]
 
 
@@ -196,6 +199,7 @@ async def capabilities(call: Call) -> Answer:
             "parts": {name: state.shown() for name, state in states.items()},
             "streams": [stream.shown() for stream in streams],
             "embeds": call.ground.embedder is not None,
+            "signing_key": None if call.ground.signer is None else call.ground.signer.public_key,
             "limits": {
                 "body_bytes": settings.body_bytes_max,
                 "upload_bytes": settings.upload_bytes_max,

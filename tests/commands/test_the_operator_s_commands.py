@@ -15,6 +15,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from alembic.script import ScriptDirectory
+from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
 from app.bus.hints import Key
@@ -23,6 +24,8 @@ from app.commands.root import app
 from app.db.migrate import config
 from app.db.revision import revisions
 from app.embedded import Servers
+from app.settings import SigningSettings
+from app.signing import signer_of
 from app.tenants.keys import digest, key_of
 from tests.conftest import database_url
 from tests.waiting import eventually
@@ -30,7 +33,7 @@ from tests.waiting import eventually
 ROOT = Path(__file__).parents[2]
 ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
-    "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "doctor", "openapi", "settings",
+    "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor", "openapi", "settings",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
     "webhooks listen", "events", "events follow",
@@ -242,3 +245,13 @@ def test_doctor_finds_what_is_wrong_and_what_to_do(migrated: str, empty: str, se
     away = Cairn(NOWHERE).run("doctor")
     assert away.exit_code == 1
     assert re.search(r"PostgreSQL +wrong .*CAIRN_DATABASE__URL", away.output)
+
+
+def test_a_signing_key_is_one_that_the_service_takes(empty: str) -> None:
+    ended = Cairn(empty).run("keys", "signing")
+
+    assert ended.exit_code == 0
+    seed = ended.stdout.strip()
+    signer = signer_of(SigningSettings(key=SecretStr(seed)))
+    assert signer is not None
+    assert signer.public_key in ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import signal
@@ -22,6 +23,7 @@ from app.embedded import Servers, start_servers
 from app.http.problem_pages import kinds
 from app.http.service import Service
 from app.settings import DatabaseSettings
+from app.signing import Signer, holds, new_seed, public_key_of
 from tests.conftest import ADMIN_KEY, database_url, http, new_tenant, running, settings_for
 from tests.waiting import eventually
 
@@ -160,10 +162,23 @@ async def test_capabilities_and_the_schema_need_a_key_and_tell_limits_and_decisi
     limits = {"batch_operations": 1000, "memory_dimensions": 4000, "memory_top_k": 1000, "context_inline_bytes": 65536}
     assert {name: told["limits"][name] for name in limits} == limits
     assert told["embeds"] is False
+    assert told["signing_key"] is None
     schema = (await client.get("/v1/schema")).json()
     assert schema["current"] == schema["expected"] == revisions()[-1]
     decisions = (await client.get("/v1/schema/decisions")).json()["items"]
     assert "events-by-month" in {decision["id"] for decision in decisions}
+
+
+async def test_capabilities_tell_under_which_key_the_service_signs(clone: Callable[[], Awaitable[str]]) -> None:
+    seed = new_seed()
+    settings = settings_for(await clone(), signing={"key": seed})
+    async with running(settings) as service, http(service, authorization=f"Bearer {ADMIN_KEY}") as operator:
+        told = (await operator.get("/v1/capabilities")).json()
+
+    assert told["signing_key"] == public_key_of(seed)
+    signature = Signer(base64.b64decode(seed)).sign(b"content")
+    assert holds(told["signing_key"], signature["value"], b"content")
+    assert not holds(told["signing_key"], signature["value"], b"other content")
 
 
 async def test_metrics_count_requests_by_route_with_few_labels(client: httpx.AsyncClient) -> None:
