@@ -33,7 +33,8 @@ from tests.waiting import eventually
 ROOT = Path(__file__).parents[2]
 ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
-    "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor", "openapi", "settings",
+    "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor",
+    "openapi", "settings",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
     "webhooks listen", "events", "events follow",
