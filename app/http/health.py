@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -20,6 +21,7 @@ from app.errors import Unavailable
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.paging import ListQuery, page
+from app.http.parts import LOOK_SECONDS
 
 routes = Routes("operations")
 
@@ -35,6 +37,9 @@ _DECISIONS = Listing(
     of_all=True,
 )
 _CURRENT = Statement("SELECT version_num FROM alembic_version")
+_ACTIVE_SPACE = Statement(
+    "SELECT s.name AS space, s.model, s.dimensions FROM memory_spaces AS s WHERE s.tenant_id = :tenant_id AND s.active"
+)
 
 
 class NotReady(Unavailable):
@@ -99,6 +104,15 @@ class StreamState(BaseModel):
     faults: list[str] = Field(description="What is not as it is declared.")
 
 
+class EmbedderState(BaseModel):
+    """What makes embeddings of texts that come without theirs."""
+
+    configured: bool = Field(description="Whether there is a service for it; it is not asked. See `cairn doctor`.")
+    space: str | None = Field(description="The tenant's active space; null where there is none, or `parts` says why.")
+    model: str | None = Field(description="The model of that space, which is asked for.")
+    dimensions: int | None = Field(description="How many numbers an embedding in that space has.")
+
+
 class Capabilities(BaseModel):
     """What is up, in which mode, which versions, and which limits hold."""
 
@@ -106,10 +120,10 @@ class Capabilities(BaseModel):
     api: str
     parts: dict[str, Component]
     streams: list[StreamState] = Field(description="Empty where they cannot be asked; `parts` then says why.")
-    embeds: bool = Field(description="Whether an embedding service is configured, so that texts come without theirs.")
     signing_key: str | None = Field(
         None, description="The Ed25519 public key, in base64, that backups and receipts are signed under."
     )
+    embedder: EmbedderState
     limits: dict[str, int]
 
 
@@ -190,7 +204,7 @@ async def capabilities(call: Call) -> Answer:
     Within two seconds or so, whatever is away.
     """
     parts, settings = call.ground.parts, call.ground.settings
-    states, streams = await asyncio.gather(parts.states(), parts.streams())
+    states, streams, space = await asyncio.gather(parts.states(), parts.streams(), _active_space(call))
     return _json(
         200,
         {
@@ -198,8 +212,8 @@ async def capabilities(call: Call) -> Answer:
             "api": "v1",
             "parts": {name: state.shown() for name, state in states.items()},
             "streams": [stream.shown() for stream in streams],
-            "embeds": call.ground.embedder is not None,
             "signing_key": None if call.ground.signer is None else call.ground.signer.public_key,
+            "embedder": {"configured": call.ground.embedder is not None, **space},
             "limits": {
                 "body_bytes": settings.body_bytes_max,
                 "upload_bytes": settings.upload_bytes_max,
@@ -213,6 +227,16 @@ async def capabilities(call: Call) -> Answer:
             },
         },
     )
+
+
+async def _active_space(call: Call) -> dict[str, Any]:
+    """The active space of the caller's tenant; nulls without one, and where PostgreSQL does not say it in time."""
+    row = None
+    # `parts` says why.
+    with suppress(Unavailable, TimeoutError):
+        async with asyncio.timeout(LOOK_SECONDS):
+            row = await call.reader.row(_ACTIVE_SPACE, tenant_id=call.caller.tenant_id)
+    return {"space": None, "model": None, "dimensions": None} if row is None else dict(row)
 
 
 @routes.get("/v1/schema", scope="operations:read", response_model=SchemaState)

@@ -24,10 +24,12 @@ from app.commands.root import app
 from app.db.migrate import config
 from app.db.revision import revisions
 from app.embedded import Servers
+from app.memory.partitions import index_name, index_sql
 from app.settings import SigningSettings
 from app.signing import signer_of
 from app.tenants.keys import digest, key_of
-from tests.conftest import database_url
+from tests.conftest import database_url, new_tenant, running, settings_for
+from tests.memory.embedding_server import embedding_server, refusing
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -179,6 +181,15 @@ def test_serve_does_not_start_where_uploads_could_not_be_received(tmp_path: Path
     assert "CAIRN_HTTP__UPLOADS_FOLDER" in told
 
 
+def test_doctor_tells_whether_uploads_have_room(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    closed = Cairn(NOWHERE, http__uploads_folder=str(tmp_path / "file" / "uploads")).run("doctor")
+    assert re.search(rf"uploads +wrong +{tmp_path}/file is closed .*CAIRN_HTTP__UPLOADS_FOLDER", closed.output)
+    open_ = Cairn(NOWHERE, http__uploads_folder=str(tmp_path / "new"), http__upload_bytes_max="1024").run("doctor")
+    assert re.search(rf"uploads +ok .*free at {tmp_path}\.", open_.output)
+    assert not (tmp_path / "new").exists()
+
+
 def test_keys_are_made_listed_and_revoked_on_the_database(migrated: str) -> None:
     cairn = Cairn(migrated)
     assert "add --create-tenant" in cairn.refuses("keys", "create", "--tenant", "acme")
@@ -230,6 +241,7 @@ def test_doctor_finds_what_is_wrong_and_what_to_do(migrated: str, empty: str, se
     streams = {"nats__stream_prefix": "doctor-of-none"}
     well = Cairn(migrated, **parts).does("doctor")
     assert re.search(r"NATS +ok", well)
+    assert re.search(r"embedder +ok +Not configured \(CAIRN_EMBEDDER__URL\)", well)
     assert "wrong" not in well
     assert re.search(
         r"stream webhook.queued +note .*makes it when it starts", Cairn(migrated, **parts, **streams).does("doctor")
@@ -256,3 +268,46 @@ def test_a_signing_key_is_one_that_the_service_takes(empty: str) -> None:
     signer = signer_of(SigningSettings(key=SecretStr(seed)))
     assert signer is not None
     assert signer.public_key in ended.stderr
+
+
+async def test_doctor_sees_a_space_that_is_searched_without_its_index(clone: Callable[[], Awaitable[str]]) -> None:
+    cairn = Cairn(url := await clone(), memory__index_rows_min="2", memory__exact_rows_max="2")
+    async with running(settings_for(url)) as service, await new_tenant(service) as client:
+        await client.put("/v1/memory/spaces/words", json={"model": "words-2", "dimensions": 2})
+        item = {"content": "x", "embedding": [1, 0]}
+        for n in range(3):
+            if n == 2:
+                assert re.search(r"memory +ok", await asyncio.to_thread(cairn.does, "doctor"))
+            assert (await client.post("/v1/memory/records", json=item | {"id": f"r{n}"})).status_code == 201
+        told = r"memory +note +No whole index: words \(tenant \w+\); each search there compares 3 vectors or more"
+        assert re.search(told, await asyncio.to_thread(cairn.does, "doctor"))
+        number = (await do(url, "SELECT number FROM memory_spaces"))[0]["number"]
+        await do(url, index_sql(number, 2, "cosine"))
+        assert re.search(r"memory +ok", await asyncio.to_thread(cairn.does, "doctor"))
+        broken = f"'{index_name(number)}'::regclass"
+        await do(url, f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = {broken}")
+        assert re.search(told, await asyncio.to_thread(cairn.does, "doctor"))
+
+
+async def test_doctor_asks_the_embedding_service_for_one_word_by_each_model(
+    clone: Callable[[], Awaitable[str]],
+) -> None:
+    url = await clone()
+    async with embedding_server() as server:
+        cairn = Cairn(url, embedder__url=server.url, embedder__api_key="sk-secret")
+        assert re.search(r"embedder +note .*no space names a model yet", await asyncio.to_thread(cairn.does, "doctor"))
+        async with running(settings_for(url)) as service, await new_tenant(service) as client:
+            await client.put("/v1/memory/spaces/words", json={"model": "words-8", "dimensions": 8})
+        assert server.asked == []
+        told = rf"embedder +ok +{server.url} answers 8 numbers by words-8\."
+        assert re.search(told, await asyncio.to_thread(cairn.does, "doctor"))
+        assert (server.texts, server.keys) == (["text"], ["Bearer sk-secret"])
+        server.always = refusing(401)
+        refused = await asyncio.to_thread(cairn.run, "doctor")
+        assert (refused.exit_code, "sk-secret" in refused.output) == (1, False)
+        assert re.search(r"embedder +wrong +words-8 at .*answers 401", refused.output)
+        server.always, server.spoil = None, lambda _text, row: row["embedding"].pop()
+        wrong_size = (await asyncio.to_thread(cairn.run, "doctor")).output
+        assert re.search(r"embedder +wrong .*gave 7 numbers", wrong_size)
+    away = (await asyncio.to_thread(cairn.run, "doctor")).output
+    assert re.search(r"embedder +wrong .*cannot be reached", away)

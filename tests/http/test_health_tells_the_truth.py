@@ -161,8 +161,11 @@ async def test_capabilities_and_the_schema_need_a_key_and_tell_limits_and_decisi
     assert told["parts"]["postgres"]["mode"] == "connected"
     limits = {"batch_operations": 1000, "memory_dimensions": 4000, "memory_top_k": 1000, "context_inline_bytes": 65536}
     assert {name: told["limits"][name] for name in limits} == limits
-    assert told["embeds"] is False
     assert told["signing_key"] is None
+    assert told["embedder"] == {"configured": False, "space": None, "model": None, "dimensions": None}
+    await client.put("/v1/memory/spaces/words", json={"model": "words-8", "dimensions": 8})
+    active = {"configured": False, "space": "words", "model": "words-8", "dimensions": 8}
+    assert (await client.get("/v1/capabilities")).json()["embedder"] == active
     schema = (await client.get("/v1/schema")).json()
     assert schema["current"] == schema["expected"] == revisions()[-1]
     decisions = (await client.get("/v1/schema/decisions")).json()["items"]
