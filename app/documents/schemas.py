@@ -23,7 +23,8 @@ def _pointer(value: str) -> str:
 
 Pointer = Annotated[
     Text,
-    Field(min_length=1, max_length=1024, pattern=POINTER, examples=["/account/api_key"]),
+    # The pattern is shown, and `segments` says in words what does not meet it.
+    Field(min_length=1, max_length=1024, json_schema_extra={"pattern": POINTER}, examples=["/account/api_key"]),
     AfterValidator(_pointer),
 ]
 

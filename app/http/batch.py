@@ -24,8 +24,9 @@ routes = Routes("batch")
 QUEUE = "submissions:write"
 REFUSED_HEADERS = frozenset({"idempotency-key", "authorization", "x-tenant-id", "host", "content-length"})
 SENT_ALONE = (
-    "streams, raw bytes, waits, a conversation's acquire and append, making, changing and enabling webhooks,"
-    " capabilities, health and batches are sent alone"
+    "streams, raw bytes, waits, a conversation's acquire and append, making, changing and enabling webhooks, making"
+    " and changing items of memory, making, filling and deleting its spaces, capabilities, health and batches are"
+    " sent alone"
 )
 
 

@@ -13,6 +13,8 @@ MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
 # A name that nobody knows may be as long as a body; nobody reads more of it than this.
 NAME_MAX = 200
+# The patterns by which texts are held to that.
+WITHOUT_NUL = frozenset({r"^[^\x00]*$", r"^[^\x00]+$"})
 
 
 def problem(error: AppError, instance: str, request_id: str) -> bytes:
@@ -91,7 +93,9 @@ def _message(item: Any) -> str:
     if kind == "value_error":
         return str(context.get("error", item["msg"]))
     if kind == "string_pattern_mismatch":
-        return "must not hold U+0000" if "\\x00" in str(context.get("pattern")) else f"must match {context['pattern']}"
+        return "must not hold U+0000" if context["pattern"] in WITHOUT_NUL else f"must match {context['pattern']}"
+    if kind in ("string_too_short", "too_short") and context["min_length"] == 1:
+        return "must not be empty"
     bounds = {
         "greater_than_equal": "must be at least {ge}",
         "less_than_equal": "must be at most {le}",

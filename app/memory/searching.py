@@ -77,13 +77,13 @@ async def _question(
 ) -> Question:
     mode = asked.mode or _mode(asked, may_embed=waits and embedder is not None)
     if asked.query is None and mode != "vector":
-        raise invalid("/query", f"is needed for mode {mode}" if asked.mode else "or /embedding is needed")
+        raise invalid("/query", f"is needed for mode {mode}" if asked.mode else "is needed, or /embedding")
     if mode == "text":
         return Question(space, mode, None, asked)
     if asked.embedding is not None:
         return Question(space, mode, vector_of(asked.embedding, space.dimensions, space.metric), asked)
     if asked.query is None:
-        raise invalid("/embedding", "or /query is needed")
+        raise invalid("/embedding", "is needed, or /query")
     if not waits:
         raise invalid("/embedding", "is needed within a batch, which does not wait for the embedding service")
     return Question(space, mode, await _embedded(embedder, tenant_id, space, asked.query), asked)

@@ -235,8 +235,14 @@ async def test_collections_are_listed_with_counts_and_go_with_their_documents(cl
     assert (same.status_code, same.headers["etag"], same.json()["secret_paths"]) == (200, after(made, 0), ["/a/*/b"])
     refused = await client.put("/v1/documents/Job", json={"history": 2}, headers={"if-match": '"3"'})
     assert problem(refused) == (412, "precondition_failed")
-    for wrong in ({"secret_paths": ["a"]}, {"secret_paths": [""]}, {"secret_paths": ["/~2"]}, {"history": -1}):
-        assert problem(await client.put("/v1/documents/Job", json=wrong)) == (422, "invalid_input")
+    for wrong, told in (
+        ({"secret_paths": ["a"]}, "/secret_paths/0: must be a JSON Pointer such as /account/api_key."),
+        ({"secret_paths": ["/~2"]}, "/secret_paths/0: must be a JSON Pointer such as /account/api_key."),
+        ({"secret_paths": [""]}, "/secret_paths/0: must not be empty."),
+        ({"history": -1}, "/history: must be at least 0."),
+    ):
+        refused = await client.put("/v1/documents/Job", json=wrong)
+        assert (problem(refused), refused.json()["detail"]) == ((422, "invalid_input"), told)
     gone = await client.delete("/v1/documents/Job")
     assert (gone.status_code, gone.json()) == (200, {"deleted": 2})
     for answer in (await client.delete("/v1/documents/Job"), await client.get("/v1/documents/Job")):
