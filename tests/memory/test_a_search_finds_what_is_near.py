@@ -17,6 +17,7 @@ from tests.memory.remembered import Item, build, cosine, remember
 from tests.payloads import problem
 
 SPACE = {"model": "words-16", "dimensions": 3, "language": "english"}
+STEP = 2.0**-10
 DOGS = [
     Item("food", [1, 0, 0], "The dog eats fish, and likes it."),
     Item("walk", [0.9, 0.1, 0], "A walk with the dog in the morning."),
@@ -87,9 +88,10 @@ async def test_ties_are_broken_by_kind_and_id(service: Service, client: httpx.As
     await client.put("/v1/memory/spaces/s", json=SPACE)
     items = [Item(name, [1, 0, 0], kind=kind) for name in ("b", "c", "a") for kind in ("record", "document")]
     await remember(service, client, "s", items)
-    found = await search(client, embedding=[1, 0, 0], top_k=5)
+    # Also where it is decided which of them are among those that are asked for.
+    found = await search(client, embedding=[1, 0, 0], top_k=4)
     assert [(item["kind"], item["id"]) for item in found["items"]] == [
-        ("document", "a"), ("document", "b"), ("document", "c"), ("record", "a"), ("record", "b"),
+        ("document", "a"), ("document", "b"), ("document", "c"), ("record", "a"),
     ]  # fmt: skip
 
 
@@ -195,18 +197,20 @@ async def test_a_vector_however_short_is_found_by_its_direction_at_half_precisio
 async def test_half_precision_finds_and_the_vectors_themselves_score(
     service: Service, client: httpx.AsyncClient
 ) -> None:
-    random = np.random.default_rng(2)
-    query = random.standard_normal(2001).astype(np.float32)
-    # So near that what half precision rounds off is more than what lies between them.
-    away = 1e-5 * np.arange(1, 61)[:, None] * random.standard_normal((60, 2001))
-    vectors = (query + away).astype(np.float32)
+    # Half precision has no number between 1 and 1 + STEP. So twenty that are far lie where the query does, and the five
+    # that are near a step beside it.
+    query = np.ones(2001, np.float32)
+    far = np.tile(query + np.float32(0.4 * STEP), (20, 1))
+    near = np.tile(query, (5, 1))
+    near[range(5), range(5)] += np.float32(STEP) * np.linspace(0.6, 0.9, 5, dtype=np.float32)
+    items = [Item(f"{kind}{n:02}", row) for kind, rows in (("far", far), ("near", near)) for n, row in enumerate(rows)]
     await client.put("/v1/memory/spaces/s", json=SPACE | {"dimensions": 2001, "metric": "l2"})
-    number = await remember(service, client, "s", [Item(f"i{place:02}", row) for place, row in enumerate(vectors)])
+    number = await remember(service, client, "s", items)
     await build(service, number, 2001, "l2")
     found = await search(client, embedding=query.tolist(), top_k=5, explain=True)
-    assert ids(found) == [f"i{place:02}" for place in range(5)]
+    assert ids(found) == [f"near{place:02}" for place in range(5)]
     scores = [item["score"] for item in found["items"]]
-    assert scores == pytest.approx(-np.linalg.norm((vectors[:5] - query).astype(np.float64), axis=1), rel=1e-5)
+    assert scores == pytest.approx(-np.linalg.norm((near - query).astype(np.float64), axis=1), rel=1e-5)
     assert found["items"][0]["explain"] == {"vector": {"rank": 1, "score": scores[0], "by": "index"}}
 
 

@@ -48,7 +48,9 @@ async def crowd(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Crowd]:
         for place, row in enumerate(near)
     ]
     few = [Item(f"f{place:02}", row, metadata={"of": "far"}) for place, row in enumerate(far)]
-    async with running(settings_for(url)) as service, await new_tenant(service) as a, await new_tenant(service) as b:
+    # Twenty thousand are written, and indexed, by one statement each.
+    settings = settings_for(url, database={"statement_seconds": 240})
+    async with running(settings) as service, await new_tenant(service) as a, await new_tenant(service) as b:
         for client, those in ((a, [*items, *few]), (b, few)):
             assert (
                 await client.put("/v1/memory/spaces/s", json={"model": "m", "dimensions": DIMENSIONS})

@@ -214,12 +214,14 @@ async def test_a_change_reaches_every_space(client: httpx.AsyncClient, vectors: 
     cleared = await client.patch(f"{RECORDS}/r", json={"metadata": None, "session_id": None, "expires_at": None})
     assert (cleared.json()["metadata"], cleared.json()["session_id"]) == ({}, None)
     assert (await vectors("r"))[2:] == ("{}", None, False)
+    reworded = await client.patch(f"{RECORDS}/r", json={"content": "newer"})
+    assert [(await vectors("r", name))[:2] for name in ("a", "b")] == [(None, "'newer':1"), (None, "'newer':1")]
     assert problem(await client.patch(f"{RECORDS}/r", json={"embedding": [1]})) == (422, "invalid_input")
     assert problem(await client.patch(f"{RECORDS}/r", json={"content": None})) == (422, "invalid_input")
     unknown = await client.patch(f"{RECORDS}/r", json={"embedding": [1], "space": "none"})
     assert problem(unknown) == (404, "memory_space_not_found")
     assert problem(await client.patch(f"{RECORDS}/none", json={})) == (404, "memory_item_not_found")
-    assert (await client.get(f"{RECORDS}/r")).json() == cleared.json()
+    assert (await client.get(f"{RECORDS}/r")).json() == reworded.json()
 
 
 async def test_deleting_forgets_in_every_space(client: httpx.AsyncClient, vectors: Any) -> None:
@@ -233,6 +235,11 @@ async def test_deleting_forgets_in_every_space(client: httpx.AsyncClient, vector
     assert (await client.delete(f"{RECORDS}/r", headers={"if-match": now})).status_code == 204
     assert [await vectors("r", name) for name in ("a", "b")] == [None, None]
     assert problem(await client.delete(f"{RECORDS}/r")) == (404, "memory_item_not_found")
+    # Another of the same id is not taken for it.
+    again = await client.post(RECORDS, json=item)
+    assert (again.status_code, again.headers["etag"] in (old, now)) == (201, False)
+    refused = await client.patch(f"{RECORDS}/r", json={"content": "y"}, headers={"if-match": old})
+    assert problem(refused) == (412, "precondition_failed")
 
 
 async def test_what_is_remembered_is_written_to_the_space_before_too(client: httpx.AsyncClient, vectors: Any) -> None:
