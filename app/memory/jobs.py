@@ -11,6 +11,10 @@ from app.memory import item_store
 from app.memory.partitions import table_of
 
 # The parent is locked too, and whoever meets a partition for the first time looks at it: nobody waits for us longer.
+# The partition is locked before it, and without waiting. Whoever holds the parent and waits for a partition closes a
+# circle: what uses the partition (a write planned before, the build of its index) waits for who makes a space, by the
+# lock of the tenant's spaces or by its snapshot, and who makes a space for the parent. PostgreSQL then ends one of
+# them, be it the build.
 _WAIT = Statement("SELECT set_config('lock_timeout', '200ms', true) AS set")
 # Row and partition are made in one transaction, so this sees both or neither.
 _LEFT = Statement("""
@@ -28,7 +32,9 @@ async def drop_deleted_spaces(database: Database, limit: int) -> int:
         try:
             async with database.writing() as transaction:
                 await transaction.row(_WAIT)
-                await transaction.rows(Statement(f"DROP TABLE {table_of(row['number'])}"))
+                table = table_of(row["number"])
+                await transaction.rows(Statement(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT"))
+                await transaction.rows(Statement(f"DROP TABLE {table}"))
         except Unavailable as refusal:
             if not isinstance(refusal.__cause__, asyncpg.LockNotAvailableError):
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import gather
+from asyncio import create_task, gather
 
 import asyncpg
 import httpx
@@ -144,6 +144,38 @@ async def test_a_space_is_made_while_others_write_and_read_for_long(
         await connection.close()
     assert await drop_deleted_spaces(service.ground.database, 20) == 0
     assert (await client.get("/v1/memory/spaces/b")).status_code == 200
+
+
+async def test_whoever_drops_a_partition_in_use_waits_for_nobody_while_others_wait_for_it(
+    client: httpx.AsyncClient, service: Service
+) -> None:
+    for name in ("a", "b"):
+        await client.put(f"/v1/memory/spaces/{name}", json=SPACE)
+    database = service.ground.database
+    held = Statement(
+        "SELECT count(*) AS held FROM pg_locks WHERE relation = CAST('memory_vectors' AS regclass)"
+        " AND mode = 'AccessExclusiveLock' AND granted"
+    )
+    connection = await asyncpg.connect(database.url)
+    try:
+        number = await connection.fetchval(
+            "SELECT number FROM memory_spaces WHERE tenant_id = $1 AND name = 'b'", client.headers["x-test-tenant"]
+        )
+        assert (await client.delete("/v1/memory/spaces/b")).status_code == 204
+        async with connection.transaction():
+            # As a write that was planned before, or the build of an index: a circle of those who wait for each other
+            # needs one that holds the table of all and waits for this one.
+            await connection.execute(f"LOCK TABLE {table_of(number)} IN ROW EXCLUSIVE MODE")
+            dropping = create_task(drop_deleted_spaces(database, 20))
+            seen = 0
+            while not dropping.done():
+                row = await database.row(held)
+                assert row is not None
+                seen += row["held"]
+            assert (await dropping, seen) == (0, 0)
+        assert await drop_deleted_spaces(database, 20) == 1
+    finally:
+        await connection.close()
 
 
 async def test_a_tenant_has_so_many_spaces_and_no_more(client: httpx.AsyncClient, service: Service) -> None:
