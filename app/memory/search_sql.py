@@ -74,7 +74,8 @@ scanned AS MATERIALIZED (
 )"""
 
 # First the nearest of all are looked at, whether they match: for a wide filter that is all. Else it is counted whether
-# few match, and only where many do is the index read on and on. `IS TRUE` keeps the other indexes out of that.
+# few match, and only where many do is the index read on and on. Within `CASE` a condition is no other index's, and counts
+# as true of every second row: by what `@>` counts as, one of a hundred, PostgreSQL would rather read and sort them all.
 _FILTERED = """\
 nearest AS MATERIALIZED (
   SELECT kind, id, {distance} AS distance FROM (
@@ -236,7 +237,9 @@ def _by_vector(form: Form) -> str:
         "index": index_name(form.number),
         "live": _LIVE,
         "matches": _matches(form),
-        "beside": " AND ".join(f"({NARROWING[name]}) IS TRUE" for name in sorted(form.narrowed)),
+        "beside": " AND ".join(
+            f"CASE WHEN {NARROWING[name]} THEN true ELSE false END" for name in sorted(form.narrowed)
+        ),
         "distance": f"embedding {metric.operator} (SELECT vector FROM asked)",
         "indexed": f"{indexed(form.dimensions, form.metric, 'embedding')} {metric.operator}"
         f" (SELECT {indexed(form.dimensions, form.metric, 'vector')} FROM asked)",

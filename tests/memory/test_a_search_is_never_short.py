@@ -98,21 +98,25 @@ async def test_b24_a_wide_filter_is_full_and_finds_what_is_nearest(
     assert answer.json()["exact"] is ("filter" in more)
 
 
-@pytest.mark.parametrize("memory", [
-    # Nothing counts as narrow: the index is read on and on, up to all of it.
-    {"exact_rows_max": 0, "scan_rows_max": 100_000},
+@pytest.mark.parametrize(("scan_rows_max", "compared"), [
+    # Nothing counts as narrow: the index is read on and on, up to all of it. Fewer than are asked for are not all.
+    (100_000, {20: False, 40: False, 41: False, 200: True}),
     # And given up soon: then everything is compared.
-    {"exact_rows_max": 0, "scan_rows_max": 1000},
+    (1000, {20: True, 40: True, 41: True, 200: True}),
 ], ids=["read on", "given up"])  # fmt: skip
-async def test_b24_reading_on_in_the_index_ends_full_or_in_comparing_all(crowd: Crowd, memory: dict[str, Any]) -> None:
+async def test_b24_reading_on_in_the_index_ends_full_or_in_comparing_all(
+    crowd: Crowd, scan_rows_max: int, compared: dict[int, bool]
+) -> None:
     far = [f"f{place:02}" for place in np.argsort(-cosine(crowd.vectors[NEAR:], crowd.query))]
     key = crowd.a.headers["authorization"]
+    memory = {"exact_rows_max": 0, "scan_rows_max": scan_rows_max}
     async with (
         running(settings_for(crowd.url, memory=memory)) as service,
         http(service, authorization=key) as client,
     ):
+        exact = {}
         for top_k in LIMITS:
             answer = await client.post("/v1/memory/search", json=asked(crowd, top_k, filter={"of": "far"}))
             assert ids(answer) == far[:top_k]
-            # Where fewer match than are asked for, all were compared to be sure.
-            assert answer.json()["exact"] or top_k < FAR
+            exact[top_k] = answer.json()["exact"]
+        assert exact == compared
