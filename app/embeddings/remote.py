@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from app.cache.cache import Cache, Key
@@ -77,11 +78,10 @@ class RemoteEmbedder:
         if not self._settings.cache_seconds:
             return {}
         found = await asyncio.gather(*(self._cache.get(_key(space, text)) for text in texts))
-        return {
-            text: numbers_of(one)
-            for text, one in zip(texts, found, strict=True)
-            if one is not None and len(one) == 4 * space[2]
-        }
+        sized = {text: one for text, one in zip(texts, found, strict=True) if one and len(one) == 4 * space[2]}
+        read = {text: numbers_of(one) for text, one in sized.items()}
+        # What is no embedding, whoever put it there, is made anew. The sum of single-precision numbers is finite.
+        return {text: numbers for text, numbers in read.items() if any(numbers) and math.isfinite(sum(numbers))}
 
     async def _one(self, space: _Space, text: str) -> Found:
         return await self._flights.one(_key(space, text), lambda: self._load(space, text))

@@ -59,6 +59,8 @@ class IndexBuilder:
         self._database, self._memory, self._built, self._clock = database, memory, built, clock
         self._building: asyncio.Task[None] | None = None
         self._failures, self._rests_until = 0, 0.0
+        # Spaces whose last build failed: others come before them.
+        self._failed: set[int] = set()
 
     async def look(self, database: Database, _limit: int) -> int:
         """Begin a build where one is wanted and none is under way here; 1 if it did. The build goes on by itself."""
@@ -83,8 +85,9 @@ class IndexBuilder:
 
     async def _wanting(self, database: Database) -> Wanting | None:
         rows_min = self._memory.index_rows_min
-        for row in await database.rows(_SQL["wanting"], rows_min=rows_min):
-            space = Wanting(**row)
+        those = [Wanting(**row) for row in await database.rows(_SQL["wanting"], rows_min=rows_min)]
+        self._failed &= {space.number for space in those}
+        for space in sorted(those, key=lambda space: space.number in self._failed):
             if space.begun or space.requested_at is not None:
                 return space
             counted = await database.row(
@@ -102,9 +105,12 @@ class IndexBuilder:
         try:
             outcome = await self._build(space)
             self._failures = 0
+        except asyncpg.UndefinedTableError:
+            outcome = "left"  # The space was deleted meanwhile.
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, Unavailable) as error:
             outcome = "failed"
             self._failures += 1
+            self._failed.add(space.number)
             pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * float(2 ** min(self._failures - 1, 10)))
             self._rests_until = self._clock() + pause
             log.error("index not built", space=space.name, tenant_id=space.tenant_id, error=str(error), again_in=pause)
@@ -114,16 +120,19 @@ class IndexBuilder:
                 self._built(outcome, self._clock() - began)
 
     async def _build(self, space: Wanting) -> str:
-        """Build it, on a connection that holds its lock; `left` where another process does."""
+        """Build it, on a connection that holds its lock; `left` where another process does, or has since."""
         began = self._clock()
         connection = await self._connected()
         try:
             lock = "SELECT pg_try_advisory_lock(hashtextextended(CAST($1 AS text), $2))"
             if not await connection.fetchval(lock, str(space.number), _LOCKS):
                 return "left"
+            name, table = index_name(space.number), table_of(space.number)
+            valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+            if await connection.fetchval(valid, name) and space.requested_at is None:
+                return "left"
             log.info("building an index", space=space.name, tenant_id=space.tenant_id)
             await self._drop_left(connection, space)
-            name, table = index_name(space.number), table_of(space.number)
             if await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", name):
                 await connection.execute(f"REINDEX INDEX CONCURRENTLY {name}", timeout=None)
             else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import structlog
 
 from app.db.digest import digest_of
 from app.embeddings.embedder import Embedder, EmbedderRefused, EmbedderUnavailable, EmbeddingFault
@@ -14,6 +17,8 @@ from app.memory.embedding import vector_of
 from app.memory.held_spaces import Spaces, named_of
 from app.memory.space_store import Space
 from app.memory.vectors import made, refusal_of
+
+log = structlog.get_logger("cairn.memory")
 
 # Reading so many bytes of numbers is left to a thread.
 THREAD_BYTES = 256 * 1024
@@ -100,12 +105,23 @@ async def _embed(embedder: Embedder, tenant_id: str, space: Space, items: Sequen
         return
     try:
         found = await made(embedder, tenant_id, space, [item.fields["content"] for item in lacking])
-    except (EmbedderUnavailable, EmbedderRefused):
+    except (EmbedderUnavailable, EmbedderRefused) as refusal:
         if space.active:
             raise
-        return  # Made later, by what fills the space.
+        _tell_left(tenant_id, space, len(lacking), refusal.detail)
+        return
+    faults = Counter[str]()
     for item, one in zip(lacking, found, strict=True):
         if not isinstance(one, EmbeddingFault):
             item.vectors[space.number] = one
         elif space.active:
             item.problem = refusal_of(one, space)
+        else:
+            faults[one.code] += 1
+    if faults:
+        _tell_left(tenant_id, space, faults.total(), dict(faults))
+
+
+def _tell_left(tenant_id: str, space: Space, items: int, error: str | dict[str, int]) -> None:
+    """Log what is written without its embedding in a space that is filling: `reembed` has to be asked again."""
+    log.warning("left for the next reembed", tenant_id=tenant_id, space=space.name, items=items, error=error)

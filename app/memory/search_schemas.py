@@ -5,14 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from app.http.fields import Body, Id, JsonObject, Text
+from app.http.verbatim import STRINGS
 from app.memory.embedding import Embedding
 from app.memory.item_schemas import Kind
 
 TOP_K_MAX = 1000
+# Each value is looked up by itself, and compared with every row that waits to be put into the index: thousands of them
+# would take seconds.
+FILTER_VALUES_MAX = 256
 Mode = Literal["vector", "text", "hybrid"]
+
+
+def _few_values(value: JsonObject) -> JsonObject:
+    if STRINGS.sub(b"", value).count(b",") >= FILTER_VALUES_MAX:
+        raise ValueError(f"must have at most {FILTER_VALUES_MAX} values")
+    return value
 
 
 class MemorySearch(Body):
@@ -27,7 +37,11 @@ class MemorySearch(Body):
     embedding: Embedding | None = None
     space: Id | None = Field(None, description="Default: the active one.")
     kind: Kind | None = None
-    filter: JsonObject | None = Field(None, description="What `metadata` must contain.", examples=[{"topic": "diet"}])
+    filter: Annotated[JsonObject, AfterValidator(_few_values)] | None = Field(
+        None,
+        description=f"What `metadata` must contain: at most {FILTER_VALUES_MAX} values.",
+        examples=[{"topic": "diet"}],
+    )
     session_id: Id | None = None
     invocation_id: Id | None = None
     top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX)] = 10

@@ -74,8 +74,8 @@ scanned AS MATERIALIZED (
 )"""
 
 # First the nearest of all are looked at, whether they match: for a wide filter that is all. Else it is counted whether
-# few match, and only where many do is the index read on and on. Within `CASE` a condition is no other index's, and counts
-# as true of every second row: by what `@>` counts as, one of a hundred, PostgreSQL would rather read and sort them all.
+# few match, and only where many do is the index read on and on. Within `CASE` a condition is of no other index and
+# counts as true of every second row: as `@>` counts, one of a hundred, PostgreSQL would rather read and sort them all.
 _FILTERED = """\
 nearest AS MATERIALIZED (
   SELECT kind, id, {distance} AS distance FROM (

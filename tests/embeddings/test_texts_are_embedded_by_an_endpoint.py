@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from app.cache.embedded import EmbeddedCache
 from app.embeddings.embedder import EmbedderRefused, EmbedderUnavailable, EmbeddingFault
 from app.embeddings.endpoint import Endpoint, retry_after
-from app.embeddings.remote import RemoteEmbedder
+from app.embeddings.remote import RemoteEmbedder, _key
 from app.http.metrics import Metrics
 from app.settings import EmbedderSettings
 from tests.memory import embedding_server as served
@@ -86,6 +87,27 @@ async def test_the_second_time_the_cache_answers_each_tenant_from_its_own(server
             (MODEL, ["red"]),
             ("other-8", ["red"]),
         ]
+
+
+NO_EMBEDDINGS = {
+    "empty": b"",
+    "cut": b"\x3f" * 31,
+    "longer": b"\x3f" * 36,
+    "zeros": bytes(32),
+    "NaN": bytes(28) + struct.pack("<f", math.nan),
+    "infinite": struct.pack("<8f", *[math.inf] * 8),
+}
+
+
+@pytest.mark.parametrize("kept", NO_EMBEDDINGS.values(), ids=NO_EMBEDDINGS)
+async def test_what_the_cache_has_that_is_no_embedding_is_made_anew(server: EmbeddingServer, kept: bytes) -> None:
+    async with embedder(server.url) as made:
+        first = await embed(made, "red")
+        cache = made._cache
+        await cache.put(_key(("t", MODEL, 8), "red"), kept, 60)
+        assert await embed(made, "red") == first
+        assert await embed(made, "red") == first
+    assert len(server.asked) == 2
 
 
 async def test_nothing_is_kept_where_that_is_set(server: EmbeddingServer) -> None:

@@ -280,9 +280,12 @@ async def test_what_cannot_be_searched_is_refused(client: httpx.AsyncClient) -> 
         {"embedding": [1, 0, 1e39]}, {"embedding": [0, 0, 0]}, {"embedding": []}, {"embedding": [1, None, 0]},
         {"embedding": [1, "0", 0]}, {"embedding": [True, 0, 0]}, {"query": "x", "top_k": 0},
         {"query": "x", "top_k": 1001}, {"query": "x", "mode": "both"}, {"query": "x", "limit": 3},
-        {"query": "x", "filter": []}, {"query": "x\0"},
+        {"query": "x", "filter": []}, {"query": "x\0"}, {"query": "x", "filter": {"in": list(range(257))}},
+        {"query": "x", "filter": {f"k{n}": n for n in range(257)}},
     ):  # fmt: skip
         assert await refused(**asked) == (422, "invalid_input"), asked
+    most = {"query": "x", "filter": {"in": list(range(255)), "words": "a,b,c"}}
+    assert (await client.post("/v1/memory/search", json=most)).status_code == 200
     wrong = (await client.post("/v1/memory/search", json={"embedding": [1, 0]})).json()
     assert (wrong["expected"], wrong["given"], wrong["errors"][0]["pointer"]) == (3, 2, "/embedding")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app.embedded import Servers
 from app.embeddings.embedder import EmbedderUnavailable
@@ -233,8 +234,15 @@ async def test_a_filling_space_that_cannot_be_filled_fails_no_write(memory: Memo
         return await served.refusing(503)(_server, asked) if asked["model"] == "b-16" else None
 
     memory.server.always = refuse
-    assert (await memory.client.post(DOCUMENTS, json=of("red", "green"))).status_code == 201
-    assert (await memory.client.patch(f"{DOCUMENTS}/red", json={"content": "blue"})).status_code == 200
+    with capture_logs() as logs:
+        assert (await memory.client.post(DOCUMENTS, json=of("red", "green"))).status_code == 201
+        assert (await memory.client.patch(f"{DOCUMENTS}/red", json={"content": "blue"})).status_code == 200
+    # No caller is told, so an operator is.
+    left = [line for line in logs if line["event"] == "left for the next reembed"]
+    assert [(line["log_level"], line["tenant_id"], line["space"], line["items"]) for line in left] == [
+        ("warning", memory.tenant, "b", 2),
+        ("warning", memory.tenant, "b", 1),
+    ]
     assert await memory.embedded("b") == {"red": None, "green": None}
     refused = await memory.client.post("/v1/memory/spaces/b/activate")
     assert problem(refused) == (409, "memory_space_incomplete")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -179,3 +181,34 @@ async def test_after_a_build_that_failed_the_next_one_waits(
     assert outcomes == ["failed"]
     assert await builder.look(fresh.ground.database, 1) == 0
     assert (await index_of(tenant))["state"] == "none"
+
+
+async def test_a_space_whose_index_cannot_be_built_keeps_no_other_from_its_own(
+    fresh: Service, tenant: httpx.AsyncClient, number: int
+) -> None:
+    outcomes: list[str] = []
+    # Each look is long after the one before.
+    builder = builder_of(fresh.ground.database.settings, outcomes, clock=itertools.count(step=1000).__next__)
+    await tenant.put("/v1/memory/spaces/next", json=SPACE)
+    await remember(fresh, tenant, "next", [Item(f"n{place}", [1, place, 0], "red") for place in range(5)])
+    # Something of the name is there that is no index of it.
+    await fresh.ground.database.execute(f"CREATE SEQUENCE {index_name(number)}")
+    for _ in range(3):
+        await builder.look(fresh.ground.database, 1)
+        await builder.finished()
+    assert outcomes == ["failed", "built", "failed"]
+    assert (await tenant.get("/v1/memory/spaces/next")).json()["index"]["state"] == "ready"
+
+
+async def test_what_was_built_or_deleted_between_a_look_and_its_build_is_left(
+    fresh: Service, tenant: httpx.AsyncClient, number: int
+) -> None:
+    outcomes: list[str] = []
+    builder = builder_of(fresh.ground.database.settings, outcomes)
+    wanting = await builder._wanting(fresh.ground.database)
+    assert wanting is not None
+    await builder._guarded(wanting)
+    built = await oid_of(fresh, number)
+    await builder._guarded(wanting)
+    await builder._guarded(replace(wanting, number=number + 1))
+    assert (outcomes, await oid_of(fresh, number)) == (["built"], built)
