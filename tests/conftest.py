@@ -24,6 +24,9 @@ from app.embedded import Servers, start_servers
 from app.http.service import Service
 from app.main import create_app
 from app.settings import DatabaseSettings, Settings
+from tests.in_memory import keep_files_in_memory
+
+keep_files_in_memory()
 
 ADMIN_KEY = "operator-key-of-the-tests"
 TEMPLATE = "cairn_template"
@@ -57,10 +60,11 @@ def database_url(servers: Servers, name: str) -> str:
     return servers.postgres_url.rsplit("/", 1)[0] + "/" + name
 
 
-async def _admin(servers: Servers, sql: str) -> None:
+async def _admin(servers: Servers, *statements: str) -> None:
     connection = await asyncpg.connect(database_url(servers, "postgres"))
     try:
-        await connection.execute(sql)
+        for statement in statements:
+            await connection.execute(statement)
     finally:
         await connection.close()
 
@@ -73,16 +77,32 @@ def template(servers: Servers) -> str:
     return TEMPLATE
 
 
+Clone = Callable[[], Awaitable[str]]
+
+
 @pytest.fixture(scope="session")
-def clone(servers: Servers, template: str) -> Callable[[], Awaitable[str]]:
-    """Makes a fresh, migrated database and gives its URL."""
+def kept_clone(servers: Servers, template: str) -> Clone:
+    """Makes a fresh, migrated database for many tests and gives its URL."""
 
     async def make_clone() -> str:
         name = f"t_{uuid.uuid4().hex}"
-        await _admin(servers, f"CREATE DATABASE {name} TEMPLATE {template}")
+        await _admin(servers, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return database_url(servers, name)
 
     return make_clone
+
+
+@pytest.fixture
+async def clone(servers: Servers, kept_clone: Clone) -> AsyncIterator[Clone]:
+    """Makes fresh, migrated databases for this test alone and gives their URLs."""
+    made: list[str] = []
+
+    async def make_clone() -> str:
+        made.append(await kept_clone())
+        return made[-1]
+
+    yield make_clone
+    await _admin(servers, *[f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)" for url in made])
 
 
 def settings_for(url: str, **groups: dict[str, Any]) -> Settings:
@@ -112,14 +132,14 @@ def http(service: Service, **headers: str) -> httpx.AsyncClient:
 
 
 @pytest.fixture(scope="session")
-async def service(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def service(kept_clone: Clone) -> AsyncIterator[Service]:
     """A running service on a database of the session; its streams end by themselves, which a whole answer needs."""
-    async with running(settings_for(await clone(), http={"live_stream_seconds": 1})) as started:
+    async with running(settings_for(await kept_clone(), http={"live_stream_seconds": 1})) as started:
         yield started
 
 
 @pytest.fixture
-async def fresh(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def fresh(clone: Clone) -> AsyncIterator[Service]:
     """A running service on a database of this test alone."""
     async with running(settings_for(await clone())) as started:
         yield started

@@ -17,8 +17,8 @@ STALE = {"lease": "lost;7"}
 
 
 @pytest.fixture(scope="module")
-async def walked(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[World]:
-    async with world(await clone()) as made:
+async def walked(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[World]:
+    async with world(await kept_clone()) as made:
         yield made
 
 

@@ -55,8 +55,8 @@ async def world(url: str) -> AsyncIterator[World]:
 
 
 @pytest.fixture(scope="module")
-async def walked(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[World]:
-    async with world(await clone()) as made:
+async def walked(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[World]:
+    async with world(await kept_clone()) as made:
         yield made
 
 

@@ -36,9 +36,9 @@ ANALYZE;
 
 
 @pytest.fixture(scope="module")
-async def filled(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
+async def filled(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
     """A database of forty thousand conversations."""
-    connection = await asyncpg.connect(await clone())
+    connection = await asyncpg.connect(await kept_clone())
     await set_codecs(connection)
     await connection.execute(FILL)
     yield connection

@@ -49,8 +49,8 @@ Row = tuple[str, tuple[str | None, str | None, str | None]]
 
 
 @pytest.fixture(scope="module")
-async def database(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Database]:
-    opened = await Database.open(DatabaseSettings(url=await clone(), pool_min=0, pool_max=4))
+async def database(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Database]:
+    opened = await Database.open(DatabaseSettings(url=await kept_clone(), pool_min=0, pool_max=4))
     await opened.execute(TABLE)
     yield opened
     await opened.close()

@@ -38,9 +38,9 @@ class Served:
 
 
 @pytest.fixture(scope="session")
-def served_url(clone: Callable[[], Awaitable[str]]) -> Iterator[str]:
+def served_url(kept_clone: Callable[[], Awaitable[str]]) -> Iterator[str]:
     async def new_database() -> str:
-        return await clone()
+        return await kept_clone()
 
     app = create_app(settings_for(asyncio.run(new_database()), background={"enabled": True}))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))

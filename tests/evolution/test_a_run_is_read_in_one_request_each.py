@@ -20,9 +20,9 @@ RUN = f"{RUNS}/r"
 
 
 @pytest.fixture(scope="module")
-async def service(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def service(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
     """A service with one connection, so that every statement of a request is seen."""
-    async with running(settings_for(await clone(), database={"pool_min": 1, "pool_max": 1})) as started:
+    async with running(settings_for(await kept_clone(), database={"pool_min": 1, "pool_max": 1})) as started:
         yield started
 
 

@@ -55,8 +55,8 @@ class Workplace:
 
 
 @pytest.fixture(scope="module")
-async def api(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Api]:
-    started = Api(await clone())
+async def api(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Api]:
+    started = Api(await kept_clone())
     yield started
     started.process.close()
 

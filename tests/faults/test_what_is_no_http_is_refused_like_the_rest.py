@@ -21,9 +21,9 @@ SECONDS = 20
 
 
 @pytest.fixture(scope="module")
-def api(clone: Callable[[], Awaitable[str]]) -> Iterator[ApiProcess]:
+def api(kept_clone: Callable[[], Awaitable[str]]) -> Iterator[ApiProcess]:
     async def made() -> str:
-        return await clone()
+        return await kept_clone()
 
     with serving(asyncio.run(made())) as started:
         yield started

@@ -49,9 +49,9 @@ SELECT $1, 'i' || n, 'n', 'n' || n % 3, 'nv', 'm' || n % 4, 'running', n / 7.0, 
 
 
 @pytest.fixture(scope="module")
-async def long_list(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def long_list(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with a client whose tenant has many invocations."""
-    settings = settings_for(await clone(), database={"pool_min": 1, "pool_max": 1})
+    settings = settings_for(await kept_clone(), database={"pool_min": 1, "pool_max": 1})
     async with running(settings) as service, await new_tenant(service) as client:
         connection = await asyncpg.connect(service.ground.database.url)
         for statement in SEED.strip().split(";\n"):

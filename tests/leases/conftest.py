@@ -18,9 +18,9 @@ KINDS = ("without", "redis", "away")
 
 
 @pytest.fixture(scope="session")
-async def services(servers: Servers, clone: Callable[[], Awaitable[str]]) -> AsyncIterator[dict[str, Service]]:
+async def services(servers: Servers, kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[dict[str, Service]]:
     """A service of each kind, on one database."""
-    url = await clone()
+    url = await kept_clone()
     redis = {"without": None, "redis": servers.redis_url, "away": f"redis://127.0.0.1:{free_port()}/0"}
     async with AsyncExitStack() as stack:
         yield {

@@ -59,9 +59,9 @@ class Alone:
 
 
 @pytest.fixture(scope="module")
-def alone(clone: Callable[[], Awaitable[str]]) -> Iterator[Alone]:
+def alone(kept_clone: Callable[[], Awaitable[str]]) -> Iterator[Alone]:
     """Started for this file, so that no other test's memory is measured."""
-    with service_process(asyncio.run(_made(clone)), ADMIN_KEY) as server:
+    with service_process(asyncio.run(_made(kept_clone)), ADMIN_KEY) as server:
         key = new_key(server.url, ADMIN_KEY, "large")
         post(
             server.url, "/v1/workflows/w/versions", {"id": "v", "dsl": 1, "operation": "init", "workflow": {}},

@@ -37,8 +37,8 @@ def ids(answer: httpx.Response) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-async def crowd(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Crowd]:
-    url = await clone()
+async def crowd(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Crowd]:
+    url = await kept_clone()
     random = np.random.default_rng(24)
     query = random.standard_normal(DIMENSIONS).astype(np.float32)
     near = (query + 0.5 * random.standard_normal((NEAR, DIMENSIONS))).astype(np.float32)

@@ -18,11 +18,11 @@ SETTINGS = ("hnsw.ef_search", "hnsw.iterative_scan", "hnsw.max_scan_tuples", "hn
 
 
 @pytest.fixture(scope="module")
-async def one(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient, int]]:
+async def one(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient, int]]:
     """A service with one connection to PostgreSQL, and a space with an index."""
     random = np.random.default_rng(3)
     vectors = random.standard_normal((MANY, DIMENSIONS)).astype(np.float32)
-    async with one_connection(clone) as (service, client):
+    async with one_connection(kept_clone) as (service, client):
         await client.put("/v1/memory/spaces/s", json={"model": "m", "dimensions": DIMENSIONS})
         items = [Item(f"i{place}", row, f"word{place % 7}", {"n": place % 3}) for place, row in enumerate(vectors)]
         number = await remember(service, client, "s", items)

@@ -24,8 +24,8 @@ DUE = Statement("UPDATE jobs SET lease_expires_at = clock_timestamp() WHERE tena
 
 
 @pytest.fixture(scope="module")
-async def url(clone: Callable[[], Awaitable[str]]) -> str:
-    return await clone()
+async def url(kept_clone: Callable[[], Awaitable[str]]) -> str:
+    return await kept_clone()
 
 
 @pytest.fixture

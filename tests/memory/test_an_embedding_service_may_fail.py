@@ -28,8 +28,8 @@ DOCUMENTS = "/v1/memory/documents"
 
 
 @pytest.fixture(scope="module")
-async def url(clone: Callable[[], Awaitable[str]]) -> str:
-    return await clone()
+async def url(kept_clone: Callable[[], Awaitable[str]]) -> str:
+    return await kept_clone()
 
 
 @pytest.fixture

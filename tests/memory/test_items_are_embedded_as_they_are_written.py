@@ -23,8 +23,8 @@ RECORDS = "/v1/memory/records"
 
 
 @pytest.fixture(scope="module")
-async def url(clone: Callable[[], Awaitable[str]]) -> str:
-    return await clone()
+async def url(kept_clone: Callable[[], Awaitable[str]]) -> str:
+    return await kept_clone()
 
 
 @pytest.fixture

@@ -48,9 +48,9 @@ CALLS = {
 
 
 @pytest.fixture(scope="module")
-async def alone(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def alone(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
     """A service on a database of these tests alone; no call was ended by a deadlock there, and tried again."""
-    url = await clone()
+    url = await kept_clone()
     async with running(settings_for(url)) as started:
         yield started
     connection = await asyncpg.connect(url)

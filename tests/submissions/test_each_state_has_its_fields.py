@@ -41,8 +41,8 @@ MARKS = {(True, False): "●", (False, True): "○", (True, True): ""}
 
 
 @pytest.fixture(scope="module")
-async def connection(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
-    made = await asyncpg.connect(await clone())
+async def connection(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
+    made = await asyncpg.connect(await kept_clone())
     await made.execute("INSERT INTO tenants (tenant_id, name) VALUES ('t', 't')")
     await made.execute("INSERT INTO submission_sessions (tenant_id, session_key) VALUES ('t', 's')")
     yield made

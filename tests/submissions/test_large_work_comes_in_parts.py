@@ -23,9 +23,9 @@ FIELDS = b'"kind":"direct","agent":"a","instance_id":"i"'
 
 
 @pytest.fixture(scope="module")
-async def service(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def service(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
     """A service on a database of these tests alone, which are large."""
-    async with running(settings_for(await clone())) as started:
+    async with running(settings_for(await kept_clone())) as started:
         yield started
 
 

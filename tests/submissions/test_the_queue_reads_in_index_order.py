@@ -43,9 +43,9 @@ SEED = (
 
 
 @pytest.fixture(scope="module")
-async def long_queue(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def long_queue(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with a client whose tenant has a long queue."""
-    async with one_connection(clone) as (service, client):
+    async with one_connection(kept_clone) as (service, client):
         connection = await asyncpg.connect(service.ground.database.url)
         for statement in SEED:
             await connection.execute(statement.replace("$1", "$1::text"), client.headers["x-test-tenant"])

@@ -21,9 +21,9 @@ from tests.submissions.queue import PATH, claim_next, events, expire, ids, pass_
 
 
 @pytest.fixture(scope="module")
-async def service(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
+async def service(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[Service]:
     """A service where nobody else's leases lapse."""
-    async with running(settings_for(await clone())) as started:
+    async with running(settings_for(await kept_clone())) as started:
         yield started
 
 

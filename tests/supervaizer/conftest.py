@@ -27,9 +27,9 @@ SCOPES = ("documents:read", "documents:write")
 
 
 @pytest.fixture(scope="session")
-async def apis(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[ApiProcess, ApiProcess]]:
+async def apis(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[tuple[ApiProcess, ApiProcess]]:
     """Two API processes on one database."""
-    url = await clone()
+    url = await kept_clone()
     with ExitStack() as processes:
         started = [asyncio.to_thread(processes.enter_context, serving(url)) for _ in range(2)]
         one, two = await asyncio.gather(*started)

@@ -78,9 +78,9 @@ LARGE = ("webhook_deliveries", "events", "dead_letters", "webhooks")
 
 
 @pytest.fixture(scope="module")
-async def seeded(clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
+async def seeded(kept_clone: Callable[[], Awaitable[str]]) -> AsyncIterator[asyncpg.Connection]:
     """A connection to a database with much that waits."""
-    connection = await asyncpg.connect(await clone())
+    connection = await asyncpg.connect(await kept_clone())
     await set_codecs(connection)
     for statement in SEED:
         await connection.execute(statement)
