@@ -81,7 +81,7 @@ class Place(Body):
     """A context of this invocation."""
 
     scope: Id = Field(examples=["workflow"])
-    node_id: Id | None = Field(None, description="The node that it belongs to; null for none.")
+    node_id: Part | None = Field(None, description="The node that it belongs to; null for none.")
     key: Key = Field(examples=["plan"])
 
 
@@ -90,7 +90,7 @@ class Target(Body):
 
     invocation_id: Id | None = Field(None, description="Another invocation of the tenant.")
     scope: Id | None = None
-    node_id: Id | None = Field(None, description="The node that it then belongs to; null for none.")
+    node_id: Part | None = Field(None, description="The node that it then belongs to; null for none.")
     key: Key | None = Field(None, examples=["plan/old"])
 
 

@@ -71,6 +71,22 @@ ORDER BY r.id, r.revision
 UPDATE document_revisions AS r SET body = :body
 WHERE r.tenant_id = :tenant_id AND r.collection = :name AND r.id = :id AND r.revision = :revision
 
+-- name: deliveries_after
+-- All deliveries of the tenant, the body of those that show a document: what was put together once is sent again.
+WITH looked AS MATERIALIZED (
+  SELECT t.id, CASE WHEN t.event_type LIKE 'document.%' THEN {{size}} END AS bytes FROM webhook_deliveries AS t
+  WHERE t.tenant_id = :tenant_id AND t.id > :after_delivery ORDER BY t.id LIMIT CAST(:limit AS bigint)
+), piece AS (
+  SELECT id, bytes, sum(bytes) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+  FROM looked
+)
+SELECT p.id, d.body FROM piece AS p LEFT JOIN webhook_deliveries AS d
+  ON d.tenant_id = :tenant_id AND d.id = p.id AND p.bytes IS NOT NULL
+WHERE COALESCE(p.before, 0) < CAST(:bytes_max AS bigint) ORDER BY p.id
+
+-- name: cut_delivery
+UPDATE webhook_deliveries AS d SET body = :body WHERE d.tenant_id = :tenant_id AND d.id = :id
+
 -- name: remove
 -- The collection is locked, so nobody adds to it.
 WITH piece AS MATERIALIZED (

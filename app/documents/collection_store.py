@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from app.db.database import Answer, Reader, Writer
 from app.db.integrity import IN_THE_WAY
 from app.db.page import Listing, Sort
@@ -12,15 +14,17 @@ from app.db.shape import Shape, computed, instant, instant_sql, plain, stored_by
 from app.db.sql import load
 from app.documents.errors import CollectionNotFound
 from app.documents.rules import indexed
-from app.documents.secrecy import secret_paths
+from app.documents.secrecy import below, secret_paths
 from app.errors import Unavailable, changed
 
 CUT_KIND = "documents.cut"
 # What one step cuts, and what one statement removes: rows, and bytes of bodies.
 ROWS_MAX, BYTES_MAX = 200, 16 * 1024 * 1024
 REMOVED_MAX = 1000
+# Deliveries that one step looks at: most of them show no document.
+DELIVERIES_MAX = 5000
 # What takes more steps than these is left to a job.
-STEPS_AT_ONCE = 6
+STEPS_AT_ONCE = 8
 TRIES = 3
 
 COLLECTION = Shape(
@@ -55,7 +59,9 @@ _SQL = load(
 
 @dataclass(frozen=True)
 class Cut:
-    """The bodies of a collection that are still to be cut: documents after a position, then revisions after a key."""
+    """The bodies of a collection that are still to be cut: documents after a position, then revisions after a key, then
+    deliveries of the tenant after an id.
+    """
 
     tenant_id: str
     collection: str
@@ -64,6 +70,7 @@ class Cut:
     after: int = -1
     after_id: str | None = None
     after_revision: int = 0
+    after_delivery: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """What a job needs to begin it."""
@@ -72,6 +79,30 @@ class Cut:
             "secret_paths": list(self.secret_paths),
             "created_at": self.created_at,
         }
+
+    def place(self) -> dict[str, Any]:
+        """Where it stands, from where a job goes on."""
+        return {
+            "after": self.after,
+            "after_id": self.after_id,
+            "after_revision": self.after_revision,
+            "after_delivery": self.after_delivery,
+        }
+
+
+class _Data(msgspec.Struct):
+    collection: str
+
+
+class _Delivered(msgspec.Struct):
+    """What a webhook is told of a document, as far as it says which."""
+
+    data: _Data
+
+    @classmethod
+    def of(cls, body: bytes) -> str:
+        """Of which collection the document is."""
+        return msgspec.json.decode(body, type=cls).data.collection
 
 
 async def get(reader: Reader, tenant_id: str, name: str) -> Answer:
@@ -134,33 +165,56 @@ async def put(
 
 
 async def cut_step(transaction: Writer, cut: Cut) -> tuple[int, Cut | None]:
-    """Cut some of what is left: how many bodies were looked at, and what is left now; None where all is done.
+    """Cut some of what is left: how many rows were looked at, and what is left now; None where all is done.
 
-    Revisions come after all documents: by then, whoever keeps one keeps a body that is cut.
+    Revisions come after all documents: by then, whoever keeps one keeps a body that is cut. Deliveries come last.
     """
     key = {"tenant_id": cut.tenant_id, "name": cut.collection}
     if await transaction.row(_SQL["is_there"], **key, created_at=cut.created_at) is None:
         return 0, None
-    paths = secret_paths(cut.secret_paths)
-    bounds = {"limit": ROWS_MAX, "bytes_max": BYTES_MAX}
     if cut.after_id is None:
-        rows = await transaction.rows(_SQL["documents_after"], **key, after=cut.after, **bounds)
-        for row in rows:
-            body = paths.cut(row["body"])
-            if body is not row["body"]:
-                again = indexed(cut.tenant_id, cut.collection, body)
-                await transaction.row(_SQL["cut_document"], **key, id=row["id"], body=body, indexed=again)
-        if rows:
-            return len(rows), replace(cut, after=rows[-1]["position"])
-        return 0, replace(cut, after_id="")
+        return await _cut_documents(transaction, cut, key)
+    if cut.after_delivery is None:
+        return await _cut_revisions(transaction, cut, key)
+    return await _cut_deliveries(transaction, cut, key)
+
+
+async def _cut_documents(transaction: Writer, cut: Cut, key: dict[str, str]) -> tuple[int, Cut | None]:
+    paths = secret_paths(cut.secret_paths)
+    rows = await transaction.rows(_SQL["documents_after"], **key, after=cut.after, limit=ROWS_MAX, bytes_max=BYTES_MAX)
+    for row in rows:
+        body = paths.cut(row["body"])
+        if body is not row["body"]:
+            again = indexed(cut.tenant_id, cut.collection, body)
+            await transaction.row(_SQL["cut_document"], **key, id=row["id"], body=body, indexed=again)
+    return len(rows), replace(cut, after=rows[-1]["position"]) if rows else replace(cut, after_id="")
+
+
+async def _cut_revisions(transaction: Writer, cut: Cut, key: dict[str, str]) -> tuple[int, Cut | None]:
+    paths = secret_paths(cut.secret_paths)
     at = {"after_id": cut.after_id, "after_revision": cut.after_revision}
-    rows = await transaction.rows(_SQL["revisions_after"], **key, **at, **bounds)
+    rows = await transaction.rows(_SQL["revisions_after"], **key, **at, limit=ROWS_MAX, bytes_max=BYTES_MAX)
     for row in rows:
         body = paths.cut(row["body"])
         if body is not row["body"]:
             await transaction.row(_SQL["cut_revision"], **key, id=row["id"], revision=row["revision"], body=body)
     if rows:
         return len(rows), replace(cut, after_id=rows[-1]["id"], after_revision=rows[-1]["revision"])
+    return 0, replace(cut, after_delivery="")
+
+
+async def _cut_deliveries(transaction: Writer, cut: Cut, key: dict[str, str]) -> tuple[int, Cut | None]:
+    """What was put together for webhooks that include bodies, whatever became of it."""
+    paths = below("data/body", cut.secret_paths)
+    at = {"tenant_id": cut.tenant_id, "after_delivery": cut.after_delivery}
+    rows = await transaction.rows(_SQL["deliveries_after"], **at, limit=DELIVERIES_MAX, bytes_max=BYTES_MAX)
+    for row in rows:
+        if row["body"] is not None and _Delivered.of(row["body"]) == cut.collection:
+            body = paths.cut(row["body"])
+            if body is not row["body"]:
+                await transaction.row(_SQL["cut_delivery"], tenant_id=cut.tenant_id, id=row["id"], body=body)
+    if rows:
+        return len(rows), replace(cut, after_delivery=rows[-1]["id"])
     await transaction.row(_SQL["settle"], **key, secret_paths=list(cut.secret_paths))
     return 0, None
 

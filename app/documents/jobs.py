@@ -12,9 +12,8 @@ async def cut_documents(transaction: Transaction, job: Claimed, standing: Standi
     asked, left = standing.arguments, standing.resume_from or {}
     cut = Cut(job.tenant_id, asked["collection"], tuple(asked["secret_paths"]), asked["created_at"], **left)
     done, rest = await cut_step(transaction, cut)
-    kind = "documents" if cut.after_id is None else "revisions"
+    kind = "deliveries" if cut.after_delivery is not None else "documents" if cut.after_id is None else "revisions"
     counts = {kind: done} if done else {}
     if rest is None:
         return Step({}, done, counts, finished=True)
-    place = {"after": rest.after, "after_id": rest.after_id, "after_revision": rest.after_revision}
-    return Step(place, done, counts)
+    return Step(rest.place(), done, counts)

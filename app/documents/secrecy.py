@@ -23,10 +23,14 @@ def segments(pointer: str) -> list[str]:
     """The segments of a JSON Pointer (RFC 6901) that names something below the top. Raises `ValueError`."""
     if not _POINTER(pointer):
         raise ValueError("must be a JSON Pointer such as /account/api_key")
-    found = [segment.replace("~1", "/").replace("~0", "~") for segment in pointer[1:].split("/")]
+    found = _segments(pointer)
     if len(found) > SEGMENTS_MAX:
         raise ValueError(f"must have at most {SEGMENTS_MAX} segments")
     return found
+
+
+def _segments(pointer: str) -> list[str]:
+    return [segment.replace("~1", "/").replace("~0", "~") for segment in pointer[1:].split("/")]
 
 
 class SecretPaths:
@@ -36,7 +40,7 @@ class SecretPaths:
         self._tree: _Tree = {}
         for path in paths:
             node = self._tree
-            for segment in segments(path):
+            for segment in _segments(path):
                 node = node.setdefault(segment, {})
             node[_END] = {}
 

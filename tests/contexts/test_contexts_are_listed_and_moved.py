@@ -89,6 +89,14 @@ async def test_a_copy_has_everything_but_its_times(client: httpx.AsyncClient, ma
     assert (await get(client, scope="t", invocation="j")).content == b"abc"
 
 
+async def test_what_belongs_to_a_node_of_any_name_can_be_moved(client: httpx.AsyncClient) -> None:
+    # In the query no word is one of a route.
+    assert (await put(client, node_id="latest")).status_code == 201
+    source = {"scope": "workflow", "node_id": "latest", "key": "k"}
+    assert (await post(client, "move", source=source, target={"node_id": "summary"})).status_code == 201
+    assert await keys(client, node_id="summary") == ["k"]
+
+
 @pytest.mark.parametrize("call", ["copy", "move"])
 async def test_what_is_at_the_target_stays_unless_it_is_to_be_replaced(client: httpx.AsyncClient, call: str) -> None:
     first = await put(client, "t", b"old", summary="old")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -11,15 +13,19 @@ import pytest
 from app.background.runner import drain
 from app.background.work import JobRunner
 from app.bus.hints import EmbeddedHints
+from app.db.sql import Statement
 from app.documents import collection_store
 from app.events.jobs import sequencer
 from app.http.service import Service
 from app.surface import KINDS
 from tests.conftest import ADMIN_KEY
+from tests.webhooks.pipeline import delivering
+from tests.webhooks.receiving import receiving
 
 CANARY = "canary-51b7"
 CASE = "/v1/documents/Case/c1"
 PATHS = ["/account/api_key", "/tools/*/env"]
+DEEP = "/deep" * 32
 BODY = b'{"account": {"id": 1.0, "api_key": "%b"}, "tools":[{"env":{"K":"%b"},"n":1}, 2] }'
 CUT = b'{"account": {"id": 1.0}, "tools":[{"n":1}, 2] }'
 JSON = {"content-type": "application/json"}
@@ -102,13 +108,29 @@ async def test_a_path_that_is_named_later_cuts_what_is_there_at_once(
     assert len(found.json()["items"]) == 3
 
 
+async def test_a_path_that_is_named_later_cuts_what_webhooks_were_told(clone: Callable[[], Awaitable[str]]) -> None:
+    async with receiving() as receiver, delivering(clone) as (service, client):
+        given = {"url": receiver.url, "event_types": ["document.*"], "include": ["body"]}
+        assert (await client.post("/v1/webhooks", json=given)).status_code == 201
+        for collection in ("Case", "Other"):
+            path = f"/v1/documents/{collection}/c1"
+            assert (await client.put(path, content=with_canary(BODY), headers=JSON)).status_code == 201
+        await receiver.until(lambda: len(receiver.received) == 2)
+        assert all(CANARY in str(each.says["data"]["body"]) for each in receiver.received)
+        assert (await client.put("/v1/documents/Case", json={"secret_paths": PATHS})).status_code == 200
+        rows = await service.ground.database.rows(Statement("SELECT body::text AS body FROM webhook_deliveries"))
+        kept = {json.loads(row["body"])["data"]["collection"]: row["body"] for row in rows}
+        assert (CANARY in kept["Case"], CANARY in kept["Other"]) == (False, True)
+        assert CUT.decode() in kept["Case"]
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_no_read_shows_a_secret_before_the_job_has_cut_it(
     client: httpx.AsyncClient, service: Service, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
 ) -> None:
     monkeypatch.setattr(collection_store, "ROWS_MAX", 2)
     await arranged(client, 5)
-    accepted = await client.put("/v1/documents/Case", json={"secret_paths": PATHS})
+    accepted = await client.put("/v1/documents/Case", json={"secret_paths": [*PATHS, DEEP]})
     assert accepted.status_code == 202, accepted.text
     assert (await client.get("/v1/documents/Case")).json()["cutting"] is True
 
@@ -141,7 +163,7 @@ async def test_no_read_shows_a_secret_before_the_job_has_cut_it(
         await carry_out(service)
         assert [answer.url.path for answer in await shown() if CANARY in answer.text] == []
         # Naming the paths again begins again.
-        assert (await client.put("/v1/documents/Case", json={"secret_paths": PATHS})).status_code == 202
+        assert (await client.put("/v1/documents/Case", json={"secret_paths": [*PATHS, DEEP]})).status_code == 202
     await carry_out(service)
     assert (await client.get("/v1/documents/Case")).json()["cutting"] is False
     assert await everywhere(service) == []
