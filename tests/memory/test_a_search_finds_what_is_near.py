@@ -86,8 +86,10 @@ async def test_other_metrics_score_by_themselves(
 
 async def test_ties_are_broken_by_kind_and_id(service: Service, client: httpx.AsyncClient) -> None:
     await client.put("/v1/memory/spaces/s", json=SPACE)
-    items = [Item(name, [1, 0, 0], kind=kind) for name in ("b", "c", "a") for kind in ("record", "document")]
-    await remember(service, client, "s", items)
+    # Stored one after the other, so that nothing but the rule puts them in order.
+    for name in ("c", "b", "a"):
+        for kind in ("record", "document"):
+            await remember(service, client, "s", [Item(name, [1, 0, 0], kind=kind)])
     # Also where it is decided which of them are among those that are asked for.
     found = await search(client, embedding=[1, 0, 0], top_k=4)
     assert [(item["kind"], item["id"]) for item in found["items"]] == [

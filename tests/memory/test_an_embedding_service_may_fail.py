@@ -11,6 +11,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from app.background.runner import drain
 from app.embedded import Servers
 from app.embeddings.embedder import EmbedderUnavailable
 from app.embeddings.endpoint import Endpoint
@@ -132,6 +133,10 @@ async def test_a_refusal_says_where_to_look_and_is_not_repeated(memory: Memory) 
     assert "CAIRN_EMBEDDER__API_KEY" in refused.json()["detail"]
     assert problem(await search(memory.client, "one")) == (409, "embedder_refused")
     assert (len(memory.server.asked), await stored(memory)) == (2, {})
+    given = await memory.client.post(DOCUMENTS, json={"id": "two", "content": "two", "embedding": [1] * 8})
+    refused = await memory.client.patch(f"{DOCUMENTS}/two", json={"content": "three"})
+    assert problem(refused) == (409, "embedder_refused")
+    assert (await memory.client.get(f"{DOCUMENTS}/two")).json() == given.json()
 
 
 WRONG: dict[str, tuple[Any, str]] = {
@@ -154,6 +159,7 @@ async def test_b25_what_is_wrong_with_one_item_is_answered_for_it_and_the_others
     good, bad, fine = answer.json()["items"]
     assert (good["status"], good["embedded"], fine["status"], fine["embedded"]) == (201, True, 201, True)
     assert (bad["status"], bad["code"], bad["reason"]) == (409, "embedding_faulty", reason)
+    assert (bad["id"], bad["space"]) == ("bad", "a")
     if wrong == "wrong size":
         assert (bad["expected"], bad["given"]) == (8, 9)
     assert set(await stored(memory)) == {"good", "fine"}
@@ -250,6 +256,8 @@ async def test_a_filling_space_that_cannot_be_filled_fails_no_write(memory: Memo
     memory.server.always = None
     assert (await memory.client.post(DOCUMENTS, json=of("last"))).status_code == 201
     assert (await memory.embedded("b"))["last"] == pytest.approx(vector("b-16", "last"), abs=1e-6)
+    await drain(memory.runner().run, memory.database)
+    assert (await memory.client.post("/v1/memory/spaces/b/activate")).status_code == 200
 
 
 @pytest.mark.parametrize("status", [404, 503])

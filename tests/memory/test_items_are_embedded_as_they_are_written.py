@@ -12,10 +12,8 @@ import pytest
 from app.background.runner import drain
 from app.db.sql import Statement
 from app.memory.partitions import table_of
-from tests.memory import embedding_server as served
-from tests.memory.embedding_server import EmbeddingServer, embedding_server, vector
+from tests.memory.embedding_server import embedding_server, vector
 from tests.memory.reembedding import Memory, remembering
-from tests.payloads import problem
 from tests.statements import one_connection, sent_by
 from tests.waiting import held_up
 
@@ -63,54 +61,6 @@ async def test_an_item_is_embedded_for_the_active_space_and_for_those_that_are_f
     assert shown == pytest.approx(vector("a-8", "three"), abs=1e-6)
     given = await memory.client.patch(f"{RECORDS}/r", json={"content": "four", "embedding": [1.0] * 8})
     assert (given.json()["embedded"], memory.server.texts[4:]) == (True, ["four"])
-
-
-async def test_nothing_is_stored_while_the_service_is_away(memory: Memory) -> None:
-    memory.server.always = served.refusing(503)
-    for body in ({"content": "x"}, {"items": [{"content": "x"}, {"content": "y"}]}):
-        refused = await memory.client.post(RECORDS, json=body)
-        assert problem(refused) == (503, "embedder_unavailable")
-        assert "retry-after" in refused.headers
-    memory.server.always = served.refusing(401)
-    assert problem(await memory.client.post(RECORDS, json={"content": "x"})) == (409, "embedder_refused")
-    assert (await memory.client.get(RECORDS)).json()["items"] == []
-    given = await memory.client.post(RECORDS, json={"id": "r", "content": "x", "embedding": [1] * 8})
-    assert given.status_code == 201
-    refused = await memory.client.patch(f"{RECORDS}/r", json={"content": "y"})
-    assert problem(refused) == (409, "embedder_refused")
-    assert (await memory.client.get(f"{RECORDS}/r")).json() == given.json()
-
-
-async def test_b25_a_service_that_gives_another_size_has_its_item_refused_alone(memory: Memory) -> None:
-    memory.server.spoil = served.spoiling("bad", [0.5] * 7)
-    refused = await memory.client.post(RECORDS, json={"content": "bad"})
-    assert problem(refused) == (409, "embedding_faulty")
-    assert {name: refused.json()[name] for name in ("reason", "space", "expected", "given")} == {
-        "reason": "embedding_size", "space": "a", "expected": 8, "given": 7,
-    }  # fmt: skip
-    items = [{"id": "r0", "content": "good"}, {"id": "r1", "content": "bad"}, {"id": "r2", "content": "well"}]
-    answer = await memory.client.post(RECORDS, json={"items": items})
-    assert (answer.status_code, [one["status"] for one in answer.json()["items"]]) == (207, [201, 409, 201])
-    assert (answer.json()["items"][1]["code"], answer.json()["items"][1]["id"]) == ("embedding_faulty", "r1")
-    assert sorted(await stored(memory, "a")) == ["r0", "r2"]
-
-
-async def test_what_cannot_be_embedded_for_a_space_that_is_filled_is_stored_and_lacks_it_there(memory: Memory) -> None:
-    await memory.space("b", 16)
-    await memory.reembed("b")
-
-    async def away_for_b(_server: EmbeddingServer, asked: served.Asked) -> served.web.StreamResponse | None:
-        return served.web.Response(status=503) if asked["model"] == "b-16" else None
-
-    memory.server.always = away_for_b
-    made = await memory.client.post(RECORDS, json={"id": "r", "content": "x"})
-    assert (made.status_code, made.json()["embedded"]) == (201, True)
-    assert (await stored(memory, "b")) == {"r": None}
-    refused = await memory.client.post("/v1/memory/spaces/b/activate")
-    assert (problem(refused), refused.json()["missing"]) == ((409, "memory_space_incomplete"), 1)
-    memory.server.always = None
-    await drain(memory.runner().run, memory.database)
-    assert (await memory.client.post("/v1/memory/spaces/b/activate")).status_code == 200
 
 
 async def test_a_write_with_its_embedding_is_one_statement(clone: Callable[[], Awaitable[str]]) -> None:
