@@ -12,7 +12,7 @@ from app.conversations.reads import Batches
 from app.conversations.watching import Position, key_of
 from app.db.database import Reader
 from app.http.call import Call
-from app.http.live import Event
+from app.http.event import Event
 
 # What a stream holds at a time for a reader that catches up; one batch always fits.
 EVENTS_MAX, EVENTS_BYTES_MAX = 100, 1024 * 1024

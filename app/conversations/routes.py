@@ -39,7 +39,8 @@ from app.db.database import Answer
 from app.errors import invalid
 from app.http.call import Call
 from app.http.endpoint import Routes
-from app.http.live import LiveReadersFull, documented
+from app.http.event import documented
+from app.http.live import LiveReadersFull
 from app.http.paging import page
 
 routes = Routes("conversations")

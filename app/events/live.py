@@ -9,7 +9,7 @@ from app.events import reads
 from app.events.reads import EARLIEST, NOW, Events, Wanted, cursor_of, position_of
 from app.events.watching import KIND, Place, key_of
 from app.http.call import Call
-from app.http.live import Event
+from app.http.event import Event
 
 # What a stream holds at a time for a reader that catches up; one event always fits.
 EVENTS_MAX, EVENTS_BYTES_MAX = 100, 1024 * 1024

@@ -14,8 +14,7 @@ from app.events.reads import Wanted
 from app.events.schemas import EventPage, EventQuery
 from app.events.store import Subject
 from app.events.watching import key_of
-from app.http import accepting
-from app.http import live as streams
+from app.http import accepting, event
 from app.http.accepting import VARY, prefers
 from app.http.call import Call
 from app.http.endpoint import Routes
@@ -24,7 +23,7 @@ from app.http.live import LiveReadersFull
 
 def documented() -> dict[int | str, dict[str, Any]]:
     """What the OpenAPI document says of the two forms of the answer."""
-    (answer,) = streams.documented().values()
+    (answer,) = event.documented().values()
     return {200: {**answer, "headers": accepting.documented("an event stream")}}
 
 
@@ -52,7 +51,7 @@ def routes_about(subjects: Iterable[Subject]) -> Routes:
         goes wrong later is the last event, of type `problem`.
         """
         wanted = reads.wanted(query.type, query.include, known)
-        if prefers(call, streams.MEDIA_TYPE):
+        if prefers(call, event.MEDIA_TYPE):
             return _stream(call, query, wanted)
         settings = call.ground.settings
         limit, seconds = query.limit or settings.page_limit_default, query.wait_seconds or 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import types
 import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -12,8 +11,6 @@ from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
-from fastapi import Body as BodyParameter
-from fastapi import Query as QueryParameter
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.responses import Response
@@ -30,6 +27,7 @@ from app.http.openapi import responses_of
 from app.http.problems import rejected
 from app.http.query import read_query, refuse_query
 from app.http.received import Received, receiving
+from app.http.signature import bodies_of, documented_as
 from app.http.verbatim import Verbatim
 
 THREAD_BYTES = 1024 * 1024
@@ -91,7 +89,7 @@ class Endpoint(APIRoute):
             errors = (*errors, BadCursor)
         super().__init__(
             path,
-            _documented(endpoint, hints),
+            documented_as(endpoint, hints),
             responses={**responses_of(errors, writes=writes, open_to_all=open_to_all), **(responses or {})},
             **documented,
         )
@@ -107,7 +105,7 @@ class Endpoint(APIRoute):
             bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
             if isinstance(bare, type) and issubclass(bare, Query):
                 self.query_model, self._query_name = bare, name
-            elif bodies := _bodies(bare):
+            elif bodies := bodies_of(bare):
                 self.body_model, self._body_name = bodies[0], name
                 self.many_model = bodies[1] if len(bodies) > 1 else None
                 self.body_optional = not any(info.is_required() for info in bodies[0].model_fields.values())
@@ -284,33 +282,6 @@ class Routes(list[Endpoint]):
     def delete(self, path: str, **options: Any) -> Callable[[Handler], Handler]:
         """A removal."""
         return self._add("DELETE", path, **options)
-
-
-def _bodies(kind: Any) -> list[type[Body]]:
-    """The body models of an annotation: none, one, or those of a union."""
-    parts = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
-    return [part for part in parts if isinstance(part, type) and issubclass(part, Body)]
-
-
-def _documented(handler: Handler, hints: dict[str, Any]) -> Handler:
-    """The handler with a signature that FastAPI documents: the same parameters, marked as query or body."""
-
-    async def documented(**_: Any) -> Any:  # never run: `serve` runs the handler itself
-        raise AssertionError("unreachable")
-
-    parameters = []
-    for name, parameter in inspect.signature(handler).parameters.items():
-        kind = hints[name]
-        if kind is Received:
-            continue
-        if isinstance(kind, type) and issubclass(kind, Query):
-            kind = Annotated[kind, QueryParameter()]
-        elif _bodies(kind) or (isinstance(kind, type) and issubclass(kind, Verbatim)):
-            kind = Annotated[kind, BodyParameter()]
-        parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
-    documented.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    documented.__name__, documented.__doc__ = handler.__name__, handler.__doc__
-    return documented
 
 
 __all__ = ["Endpoint", "Routes"]

@@ -16,7 +16,7 @@ import pytest
 
 from app import main
 from app.embedded import Servers
-from app.http.live import PIECE_BYTES, Event
+from app.http.event import PIECE_BYTES, Event
 from tests.conftest import settings_for
 from tests.http import toys
 from tests.http.toys import Process, process, stream
@@ -255,7 +255,8 @@ async def test_b20_without_the_bus_each_event_comes_once_and_in_order(api: Api) 
 
 
 async def test_idle_readers_cost_nothing_but_one_look_for_all_of_them(api: Api) -> None:
-    async with api(http={"live_look_seconds": 1}) as one, AsyncExitStack() as stack:
+    # No heartbeat comes, however long it takes until all of them wait.
+    async with api(http={"live_look_seconds": 1, "live_heartbeat_seconds": 600}) as one, AsyncExitStack() as stack:
         readers = [await stack.enter_async_context(stream(one.client, f"r{number}")) for number in range(200)]
         for reader in readers:
             assert await reader.next() is None

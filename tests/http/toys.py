@@ -17,11 +17,10 @@ from app.commands.listening import PatientServer, bound_socket, server_config
 from app.db.database import Answer, Database
 from app.db.sql import Statement
 from app.errors import NotFound
-from app.http import live
 from app.http.call import Call
 from app.http.endpoint import Routes
+from app.http.event import Event, documented
 from app.http.fields import Query
-from app.http.live import Event
 from app.http.router import Router
 from app.http.service import Service
 from app.settings import Settings
@@ -87,7 +86,7 @@ async def poll(call: Call, query: Toy) -> Answer:
     return Answer(200, b"[%b]" % b",".join(b"%d" % seq for seq, _ in found))
 
 
-@routes.get("/v1/toys/events", scope="toys:read", response_class=Response, responses=live.documented())
+@routes.get("/v1/toys/events", scope="toys:read", response_class=Response, responses=documented())
 async def events(call: Call, query: Toy) -> Response:
     """The toys as a stream."""
 
