@@ -17,7 +17,8 @@ JOIN pg_class AS p ON p.oid = to_regclass('memory_vectors_' || s.number)
 LEFT JOIN pg_index AS i ON i.indexrelid = to_regclass('ix_memory_vectors_' || s.number || '_embedding')
 WHERE i.indisvalid IS NOT TRUE ORDER BY pg_table_size(p.oid) DESC LIMIT $1"""
 _MODELS = """
-SELECT DISTINCT model, dimensions FROM memory_spaces WHERE active OR filling ORDER BY model, dimensions LIMIT $1"""
+SELECT model, dimensions, bool_or(active) AS active FROM memory_spaces WHERE active OR filling
+GROUP BY model, dimensions ORDER BY model, dimensions LIMIT $1"""
 
 
 async def indexes_of_memory(connection: asyncpg.Connection, settings: MemorySettings) -> Finding:
@@ -61,16 +62,23 @@ async def embedding_service(connection: asyncpg.Connection, settings: EmbedderSe
             try:
                 [made] = await endpoint.ask(model, dimensions, [PROBE])
             except AppError as refusal:
-                found.append(Finding("embedder", "wrong", f"{model} at {settings.url}: {refusal.detail}"))
+                found.append(_without(f"{model} at {settings.url}: {refusal.detail}", active=row["active"]))
                 continue
             if isinstance(made, bytes):
                 told = f"{settings.url} answers {dimensions} numbers by {model}."
                 found.append(Finding("embedder", "ok", told))
             else:
-                found.append(Finding("embedder", "wrong", f"{model} at {settings.url}: {made.detail}"))
+                found.append(_without(f"{model} at {settings.url}: {made.detail}", active=row["active"]))
     finally:
         await endpoint.close()
     return found
+
+
+def _without(told: str, *, active: bool) -> Finding:
+    """What it means that a model gives nothing: writes fail where its space is active, else they are only slower."""
+    if active:
+        return Finding("embedder", "wrong", told)
+    return Finding("embedder", "note", f"{told} Its spaces are only written to: delete what is done with.")
 
 
 async def _are_there(connection: asyncpg.Connection) -> bool:

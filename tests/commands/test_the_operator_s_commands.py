@@ -311,3 +311,7 @@ async def test_doctor_asks_the_embedding_service_for_one_word_by_each_model(
         assert re.search(r"embedder +wrong .*gave 7 numbers", wrong_size)
     away = (await asyncio.to_thread(cairn.run, "doctor")).output
     assert re.search(r"embedder +wrong .*cannot be reached", away)
+    # Nothing fails by a space that is only written to.
+    await do(url, "UPDATE memory_spaces SET active = false, filling = true")
+    only_written = await asyncio.to_thread(cairn.does, "doctor")
+    assert re.search(r"embedder +note +words-8 at .*cannot be reached", only_written)
