@@ -24,6 +24,7 @@ from app.errors import AppError
 from app.events import watching as events
 from app.events.jobs import keep_partitions_ahead, sequencer
 from app.http.metrics import Metrics
+from app.maintenance.jobs import cleaner
 from app.memory.indexing import IndexBuilder
 from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.settings import Settings
@@ -88,6 +89,7 @@ def timetable(
         housekeeping.only(Entry("purge expired documents", purge_documents, 60, limit=1000)),
         housekeeping.only(Entry("collect artifacts", collection.collect, collect_seconds, limit=200)),
         housekeeping.only(Entry("sweep objects", collection.sweep, collect_seconds * COLLECTIONS_IN_SWEEP, limit=5000)),
+        housekeeping.only(Entry("clean up what is stale", cleaner(metrics.cleanup_finished), 10, limit=100)),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),

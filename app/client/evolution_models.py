@@ -52,6 +52,7 @@ class Generation(Record):
     number: int
     started_at: datetime
     ended_at: datetime | None
+    interrupted_at: datetime | None
     best_version_id: str | None
     comment: str | None
     feedback: str | None

@@ -64,7 +64,8 @@ WITH changed AS (
 -- The first completion stays; repeating it exactly gives the row again. Versions, the best one too, are only referred to.
 WITH changed AS (
   UPDATE generations AS g SET
-    ended_at = COALESCE(:ended_at, GREATEST(clock_timestamp(), g.started_at)), end_digest = :digest,
+    ended_at = COALESCE(:ended_at, GREATEST(clock_timestamp(), g.started_at)), interrupted_at = NULL,
+    end_digest = :digest,
     best_version_id = :best_version_id,
     comment = CASE WHEN :set_comment THEN :comment ELSE g.comment END,
     feedback = CASE WHEN :set_feedback THEN :feedback ELSE g.feedback END,

@@ -96,6 +96,9 @@ class Generation(BaseModel):
     number: int
     started_at: datetime
     ended_at: datetime | None
+    interrupted_at: datetime | None = Field(
+        description="Since then its run is interrupted and nobody works on it, unless it is completed later."
+    )
     best_version_id: str | None
     comment: str | None
     feedback: str | None

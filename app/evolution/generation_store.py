@@ -42,6 +42,7 @@ _COLUMNS = (
     "number",
     instant("started_at"),
     instant("ended_at"),
+    instant("interrupted_at"),
     "best_version_id",
     "comment",
     "feedback",

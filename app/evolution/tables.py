@@ -76,6 +76,8 @@ generations = Table(
     Column("number", BigInteger, nullable=False),
     moment("started_at", default=True),
     moment("ended_at"),
+    # Its run was left by its worker while it was open; it is not complete.
+    moment("interrupted_at"),
     reference("best_version_id"),
     words("comment"),
     words("feedback"),

@@ -113,6 +113,10 @@ class Metrics:
             "cairn_artifacts_collected_timestamp_seconds", "When artifacts were last looked at that can be collected.",
             registry=self.registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
+        self._cleanup_finished = Gauge(
+            "cairn_cleanup_timestamp_seconds", "When the scheduled clean-ups that were due last came to their end.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
         # Each process measures the same for all of them, so the last one to look is right.
         self.webhook_pending = Gauge(
             "cairn_webhook_pending", "Deliveries that wait, counted up to 100,000.", registry=self.registry,
@@ -216,6 +220,10 @@ class Metrics:
     def collection_finished(self) -> None:
         """Note that a run of collection came to its end."""
         self._collection_finished.set_to_current_time()
+
+    def cleanup_finished(self) -> None:
+        """Note that every clean-up that was due came to its end."""
+        self._cleanup_finished.set_to_current_time()
 
     def sequenced_after(self, waited: list[float]) -> None:
         """Count events that were given a position, and how long each of them waited for it, in seconds."""
