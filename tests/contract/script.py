@@ -158,8 +158,8 @@ SCRIPT = [
     Line("GET /v1/invocations/{invocation_id}/trace/metrics", "gone"),
     Line("POST /v1/maintenance/cleanup", "list", {}),
     Line("PUT /v1/maintenance/schedule", "own", {"every_seconds": 60}),
-    Line("GET /v1/maintenance/schedule", "own"),
-    Line("DELETE /v1/maintenance/schedule", "own"),
+    Line("GET /v1/maintenance/schedule", "gone"),
+    Line("DELETE /v1/maintenance/schedule", "gone"),
     Line("POST /v1/sessions", "own", {"id": "made", "owner_id": "somebody"}),
     Line("GET /v1/sessions", "list", query="?count=exact"),
     Line("GET /v1/sessions/{session_id}", "gone"),
@@ -457,6 +457,7 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     for name in ("stamp", "unused"):
         await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
     await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})
+    await made("PUT", "/v1/maintenance/schedule", {"every_seconds": 3600})
     for path in ("p", "unused"):
         query = attached(path, "a", SECRET.encode()).replace("filename=a", f"filename={SECRET}")
         answer = await client.put(f"/v1/attachments{query}", content=SECRET.encode())

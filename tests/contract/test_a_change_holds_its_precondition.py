@@ -20,6 +20,7 @@ CHANGES = [
     ("PATCH", "/v1/invocations/inv", {"feedback": "new"}),
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
     ("PUT", "/v1/format-stamps/f", {"value": "new"}),
+    ("PUT", "/v1/maintenance/schedule", {"every_seconds": 120}),
     ("PUT", "/v1/documents/c", {"history": 1}),
     ("PUT", "/v1/documents/c/d", [1]),
     ("PATCH", "/v1/documents/c/d", {"a": 1}),
@@ -56,6 +57,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await client.put("/v1/memory/spaces/m", json={"model": "m", "dimensions": 3})
     await make.created("/v1/memory/records", id="m", content="old")
     await client.put("/v1/format-stamps/f", json={"value": "old"})
+    await client.put("/v1/maintenance/schedule", json={"every_seconds": 60})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")
     await make.created("/v1/mcp/configs", id="c", user_id="u", name="old", server_id="m")
@@ -146,6 +148,7 @@ async def test_a_tenant_and_its_limits_change_under_their_etag(
         ("DELETE", "/v1/workflows/empty?cascade=true"),
         ("DELETE", "/v1/sessions/s"),
         ("DELETE", "/v1/format-stamps/f"),
+        ("DELETE", "/v1/maintenance/schedule"),
         ("DELETE", "/v1/invocations/inv/contexts/s/k"),
         ("DELETE", "/v1/documents/c"),
         ("DELETE", "/v1/documents/c/d"),
