@@ -25,6 +25,7 @@ STATUSES = {
     "invocations": ["queued", "running", "completed", "failed", "cancelled", "rolled_back"],
     "node_invocations": ["running", "completed", "failed"],
     "jobs": ["queued", "running", "completed", "failed", "cancelled"],
+    "offboardings": ["closed", "exporting", "deleting", "verifying", "completed", "failed"],
     "sessions": ["active", "suspended", "completed", "crashed", "archived"],
     "webhook_deliveries": ["pending", "queued", "sending", "delivered", "dead"],
     "submissions": ["queued", "running", "terminalizing", "settled", "joining", "joined"],
