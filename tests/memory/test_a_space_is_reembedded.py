@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
@@ -65,6 +66,18 @@ async def test_what_lacks_an_embedding_gets_one_in_steps_with_progress(memory: M
     await drain(memory.runner().run, memory.database)
     assert (await memory.job(again))["progress"] == {"done": 0, "total": 0}
     assert len(memory.server.texts) == 10
+
+
+async def test_a_step_reads_only_so_many_bytes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.memory.embedding_store.CONTENT_BYTES_MAX", 20)
+    await memory.space("a")
+    await memory.remember("x" * 15, "y" * 15, "z" * 50, "w")
+    path = await memory.reembed("a")
+    progress = []
+    for _ in range(3):
+        await memory.runner().run(memory.database, 1)
+        progress.append((await memory.job(path))["progress"]["done"])
+    assert progress == [2, 3, 4]
 
 
 async def test_a_space_that_is_not_active_is_filling_from_then_on(memory: Memory) -> None:
@@ -218,24 +231,40 @@ async def test_a_space_that_is_deleted_meanwhile_ends_the_job(memory: Memory) ->
     assert (failed["state"], failed["error"]["code"]) == ("failed", "memory_space_not_found")
 
 
+@asynccontextmanager
+async def an_item_under_way(memory: Memory) -> AsyncIterator[None]:
+    """Somebody remembers `r` by the spaces as they are now, and commits when the block ends."""
+    connection = await asyncpg.connect(memory.database.url)
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT cairn_hold_spaces($1, NULL)", memory.tenant)
+            await connection.execute(
+                "INSERT INTO memory_items (tenant_id, kind, id, content, digest) VALUES ($1, 'record', 'r', 'red', '')",
+                memory.tenant,
+            )
+            yield
+    finally:
+        await connection.close()
+
+
+async def test_what_is_written_while_a_space_begins_to_be_filled_is_embedded(memory: Memory) -> None:
+    for name in ("a", "b"):
+        await memory.space(name)
+    async with an_item_under_way(memory):
+        asking = asyncio.create_task(memory.reembed("b"))
+        await held_up(memory.service)
+    await asking
+    await drain(memory.runner().run, memory.database)
+    assert set(await memory.embedded("b")) == {"r"}
+
+
 async def test_what_is_written_while_a_space_is_activated_is_not_forgotten(memory: Memory) -> None:
     """Nothing lacks an embedding when it is looked for, but something is being written that the space does not get."""
     for name in ("a", "b"):
         await memory.space(name)
-    connection = await asyncpg.connect(memory.database.url)
-    try:
-        transaction = connection.transaction()
-        await transaction.start()
-        await connection.execute("SELECT cairn_hold_spaces($1, NULL)", memory.tenant)
-        await connection.execute(
-            "INSERT INTO memory_items (tenant_id, kind, id, content, digest) VALUES ($1, 'record', 'r', 'red', '')",
-            memory.tenant,
-        )
+    async with an_item_under_way(memory):
         activating = asyncio.create_task(memory.client.post("/v1/memory/spaces/b/activate"))
         await held_up(memory.service)
-        await transaction.commit()
-    finally:
-        await connection.close()
     refused = await activating
     assert (problem(refused), refused.json()["missing"]) == ((409, "memory_space_incomplete"), 1)
     allowed = await memory.client.post("/v1/memory/spaces/b/activate", json={"allow_incomplete": True})

@@ -101,6 +101,22 @@ async def test_who_deletes_takes_the_vector_that_was_written_while_it_waited(mem
     assert [await stored(memory, name) for name in ("a", "b")] == [{}, {}]
 
 
+async def test_who_deletes_waits_for_a_change_of_spaces_before_it_holds_the_item(memory: Memory) -> None:
+    """As every write does: in another order a change of spaces could stand between two that wait for each other."""
+    await memory.client.post(RECORDS, json={"id": "r", "content": "x"})
+    connection = await asyncpg.connect(memory.database.url)
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT cairn_change_spaces($1)", memory.tenant)
+            deleting = asyncio.create_task(memory.client.delete(f"{RECORDS}/r"))
+            await held_up(memory.service)
+            taken = "SELECT count(*) FROM (SELECT FROM memory_items WHERE tenant_id = $1 FOR UPDATE NOWAIT) AS free"
+            assert await connection.fetchval(taken, memory.tenant) == 1
+    finally:
+        await connection.close()
+    assert (await deleting).status_code == 204
+
+
 async def test_whatever_meets_no_vector_is_left_without_its_item_or_of_another_text(memory: Memory) -> None:
     await memory.space("b", 16)
     await memory.reembed("b")
