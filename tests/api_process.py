@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -18,6 +16,7 @@ import httpx
 
 from tests.conftest import ADMIN_KEY, WEBHOOK_KEY
 from tests.waiting import until
+from tests.warm import Forked
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 40
@@ -25,7 +24,7 @@ STOP_SECONDS = 30
 
 
 class Command:
-    """One command of Cairn in a process of its own; what it says goes to a file."""
+    """One command of Cairn in a process of its own, which has the code loaded; what it says goes to a file."""
 
     def __init__(self, *arguments: str, url: str, **settings: object) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="cairn-test-")
@@ -37,11 +36,8 @@ class Command:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CAIRN_")}
         environment |= {f"CAIRN_{name.upper()}": str(value) for name, value in given.items()}
         environment["PYTHONPATH"] = str(ROOT)
-        with self.said.open("wb") as said:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", *arguments],
-                cwd=self._folder.name, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-            )  # fmt: skip
+        self.said.touch()
+        self.process = Forked([*arguments], cwd=self._folder.name, env=environment, said=self.said)
 
     def output(self) -> str:
         """Everything that it has said so far."""
