@@ -6,9 +6,9 @@ import asyncpg
 
 from app.db.database import Database
 from app.db.sql import Statement
-from app.errors import Unavailable
+from app.errors import PersistenceError, Unavailable
 from app.memory import item_store
-from app.memory.partitions import table_of
+from app.memory.partitions import names_a_dropped_one, table_of
 
 # The parent is locked too, and whoever meets a partition for the first time looks at it: nobody waits for us longer.
 # The partition is locked before it, and without waiting. Whoever holds the parent and waits for a partition closes a
@@ -26,7 +26,9 @@ ORDER BY 1 LIMIT CAST(:limit AS bigint)""")
 
 
 async def drop_deleted_spaces(database: Database, limit: int) -> int:
-    """Drop partitions whose space is gone; how many. One that is still in use is passed over until the next time."""
+    """Drop partitions whose space is gone; how many. One that is still in use is passed over until the next time, and
+    one that another process has dropped by then for good.
+    """
     dropped = 0
     for row in await database.rows(_LEFT, limit=limit):
         try:
@@ -35,8 +37,9 @@ async def drop_deleted_spaces(database: Database, limit: int) -> int:
                 table = table_of(row["number"])
                 await transaction.rows(Statement(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT"))
                 await transaction.rows(Statement(f"DROP TABLE {table}"))
-        except Unavailable as refusal:
-            if not isinstance(refusal.__cause__, asyncpg.LockNotAvailableError):
+        except (PersistenceError, Unavailable) as refusal:
+            in_use = isinstance(refusal.__cause__, asyncpg.LockNotAvailableError)
+            if not in_use and not names_a_dropped_one(refusal):
                 raise
         else:
             dropped += 1

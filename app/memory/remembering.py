@@ -21,7 +21,8 @@ from app.memory.item_store import not_found, purge_of
 from app.memory.partitions import names_a_dropped_one
 from app.memory.preparing import Item, prepared
 
-TRIES = 5
+# Each finds that the spaces have changed since the one before: who changes them again and again is outlasted.
+TRIES = 10
 FIELDS = ("content", "metadata", "session_id", "invocation_id", "expires_at")
 
 

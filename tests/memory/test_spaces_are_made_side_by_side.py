@@ -178,6 +178,18 @@ async def test_whoever_drops_a_partition_in_use_waits_for_nobody_while_others_wa
         await connection.close()
 
 
+async def test_processes_that_drop_the_same_partitions_are_no_defect_of_either(
+    client: httpx.AsyncClient, service: Service
+) -> None:
+    names = [f"s{number}" for number in range(6)]
+    for name in ("active", *names):
+        await client.put(f"/v1/memory/spaces/{name}", json=SPACE)
+    for name in names:
+        assert (await client.delete(f"/v1/memory/spaces/{name}")).status_code == 204
+    dropped = await gather(*(drop_deleted_spaces(service.ground.database, 20) for _ in range(4)))
+    assert sum(dropped) + await drop_deleted_spaces(service.ground.database, 20) == len(names)
+
+
 async def test_a_tenant_has_so_many_spaces_and_no_more(client: httpx.AsyncClient, service: Service) -> None:
     fill = Statement(
         "INSERT INTO memory_spaces (tenant_id, name, model, dimensions, metric, language, digest, active)"
