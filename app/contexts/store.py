@@ -102,8 +102,6 @@ def conditions(given: dict[str, Any]) -> dict[str, Any]:
 def _like(pattern: str) -> str:
     for special in "\\%_":
         pattern = pattern.replace(special, f"\\{special}")
-    while "**" in pattern:
-        pattern = pattern.replace("**", "*")
     return pattern.replace("*", "%").replace("?", "_")
 
 

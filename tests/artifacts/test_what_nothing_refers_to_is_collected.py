@@ -12,6 +12,7 @@ import pytest
 from app.artifacts.jobs import Collection
 from app.background.runner import drain
 from app.background.work import JobRunner
+from app.errors import Unavailable
 from app.http.service import Service
 from app.surface import KINDS
 from tests.artifacts.artifacts import files_of, folder_of, hash_of, refer, sample, store
@@ -89,6 +90,8 @@ async def test_what_is_referred_to_stays_as_long_as_it_is(
         await age(fresh)
         await collection.collect(database, LIMIT)
     assert await states(fresh) == {hash_of(b"x"): "live"}
+    # When it was last seen in use was long ago: the whole grace period begins now.
+    await age(fresh)
     await own.delete(f"/v1/invocations/{invocation}/artifacts/a")
     await collection.collect(database, LIMIT)
     assert await states(fresh) == {hash_of(b"x"): "live"}
@@ -121,6 +124,27 @@ async def test_what_is_deleted_whole_lets_go_of_artifacts_for_the_whole_grace_pe
     await age(fresh)
     await collection.collect(database, LIMIT)
     assert await states(fresh) == {hash_of(b"x"): "marked", hash_of(large): "marked"}
+
+
+async def test_an_object_that_cannot_be_deleted_keeps_no_other(
+    own: httpx.AsyncClient, fresh: Service, collection: Collection
+) -> None:
+    database, tenant = fresh.ground.database, folder_of(fresh) / own.headers["x-test-tenant"]
+    await store(own, b"x")
+    await age(fresh)
+    await store(own, b"y")
+    await age(fresh)
+    await collection.collect(database, LIMIT)
+    await age(fresh)
+    stuck = tenant / hash_of(b"x")
+    stuck.unlink()
+    stuck.mkdir()
+    with pytest.raises(Unavailable):
+        await collection.collect(database, LIMIT)
+    assert await states(fresh) == {hash_of(b"x"): "deleting", hash_of(b"y"): "gone"}
+    stuck.rmdir()
+    await collection.collect(database, LIMIT)
+    assert set((await states(fresh)).values()) == {"gone"}
 
 
 async def test_a_killed_collection_is_taken_up(own: httpx.AsyncClient, fresh: Service, collection: Collection) -> None:
