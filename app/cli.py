@@ -6,11 +6,14 @@ import io
 import signal
 import sys
 
+from app.commands.loading import loading
+
 
 def main() -> None:
     """Run the command that was typed. Ctrl-C ends it quietly, also while the commands are still being loaded."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from app.commands.root import app  # noqa: PLC0415 - see above
+    with loading():
+        from app.commands.root import app  # noqa: PLC0415 - see above
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper):

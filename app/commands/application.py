@@ -8,8 +8,11 @@ import signal
 import threading
 from multiprocessing.process import BaseProcess
 
-from app.http.service import Service
-from app.main import create_app
+from app.commands.loading import loading
+
+with loading():
+    from app.http.service import Service
+    from app.main import create_app
 
 
 def application() -> Service:

@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from app.commands.loading import loading
 from app.settings_example import example
 
 
@@ -15,7 +16,8 @@ def openapi() -> None:
 
     The document is the one that the running service answers at /openapi.json.
     """
-    from app.main import create_app  # noqa: PLC0415 - the whole application, which the other commands do not need
+    with loading():
+        from app.main import create_app  # noqa: PLC0415 - the whole application, which the other commands do not need
 
     # Where output is not Unicode, JSON's own escapes keep every letter.
     escaped = not sys.stdout.encoding.lower().startswith("utf")

@@ -8,6 +8,7 @@ import signal
 import typer
 import uvloop
 
+from app.commands.loading import loading
 from app.commands.open_files import raise_open_files
 from app.commands.plainly import plainly, read_settings
 from app.logs import configure_logs
@@ -27,7 +28,8 @@ def worker() -> None:
 
 
 async def _work(settings: Settings) -> None:
-    from app.main import work  # noqa: PLC0415 - the whole application, which the other commands do not need
+    with loading():
+        from app.main import work  # noqa: PLC0415 - the whole application, which the other commands do not need
 
     until = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
