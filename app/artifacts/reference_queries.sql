@@ -1,12 +1,18 @@
+-- fragment: within
+-- FOR KEY SHARE, and first: whoever deletes the invocation holds it, and goes on to what it refers to.
+within AS MATERIALIZED (
+  SELECT i.id FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = :invocation_id FOR KEY SHARE
+)
+
 -- name: put
-WITH named AS MATERIALIZED (
+WITH {{within}}, named AS MATERIALIZED (
   SELECT r.hash FROM artifact_references AS r
   WHERE r.tenant_id = :tenant_id AND r.invocation_id = :invocation_id AND r.name = :name
 ), locked AS MATERIALIZED (
   -- FOR NO KEY UPDATE, in one order: what is referred to is not collected before the commit, and two who exchange
   -- artifacts take turns. It gives each row as it is once it is locked.
   SELECT a.tenant_id, a.hash FROM artifacts AS a
-  WHERE a.tenant_id = :tenant_id
+  WHERE EXISTS (SELECT FROM within) AND a.tenant_id = :tenant_id
     AND a.hash = ANY (ARRAY(SELECT hash FROM named UNION ALL SELECT CAST(:hash AS bytea)))
   ORDER BY a.hash FOR NO KEY UPDATE
 ), touched AS MATERIALIZED (
@@ -42,9 +48,9 @@ WITH named AS MATERIALIZED (
 
 -- name: delete
 -- The artifact's row first, as whoever refers to it does.
-WITH named AS MATERIALIZED (
+WITH {{within}}, named AS MATERIALIZED (
   SELECT r.hash FROM artifact_references AS r
-  WHERE r.tenant_id = :tenant_id AND r.invocation_id = :invocation_id AND r.name = :name
+  WHERE EXISTS (SELECT FROM within) AND r.tenant_id = :tenant_id AND r.invocation_id = :invocation_id AND r.name = :name
 ), touched AS MATERIALIZED (
   UPDATE artifacts AS a SET touched_at = clock_timestamp()
   WHERE a.tenant_id = :tenant_id AND a.hash = (SELECT hash FROM named) RETURNING a.hash

@@ -28,10 +28,13 @@ UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM stored AS c
     AND c.was_artifact_hash IS DISTINCT FROM c.artifact_hash
 
 -- fragment: held
--- The context first, then the artifacts in one order, as everybody does who changes both. FOR UPDATE: nobody replaces
--- the context meanwhile; FOR NO KEY UPDATE: what is to be referred to is not collected before the commit.
-there AS MATERIALIZED (
-  SELECT c.artifact_hash FROM contexts AS c WHERE {{placed}} FOR UPDATE
+-- The invocation, the context, then the artifacts in one order, as everybody does who changes some of them. FOR KEY
+-- SHARE: nobody deletes the invocation meanwhile; FOR UPDATE: nobody replaces the context; FOR NO KEY UPDATE: what is to
+-- be referred to is not collected before the commit.
+within AS MATERIALIZED (
+  SELECT i.id FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id = :invocation_id FOR KEY SHARE
+), there AS MATERIALIZED (
+  SELECT c.artifact_hash FROM contexts AS c WHERE EXISTS (SELECT FROM within) AND {{placed}} FOR UPDATE
 ), locked AS MATERIALIZED (
   SELECT a.tenant_id, a.hash FROM artifacts AS a
   WHERE a.tenant_id = :tenant_id
