@@ -46,9 +46,17 @@ class Loaded:
         self._process.wait()
 
 
-@functools.cache
+_loading = threading.Lock()
+
+
 def loaded() -> Loaded:
-    """The one of this test process."""
+    """The one of this test process, whichever threads ask for it first: a child is known to its own parent only."""
+    with _loading:
+        return _loaded()
+
+
+@functools.cache
+def _loaded() -> Loaded:
     return Loaded()
 
 
