@@ -10,6 +10,10 @@ from app.artifacts.routes import routes as artifact_routes
 from app.attachments.routes import routes as attachment_routes
 from app.background.cascade import delete_workflow
 from app.background.work import Kind
+from app.backups import store as backups
+from app.backups.exporting import Export
+from app.backups.routes import routes as backup_routes
+from app.blobs.blobs import Blobs
 from app.bus.watcher import Watched
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.contexts.routes import routes as context_routes
@@ -63,6 +67,7 @@ from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
+from app.signing import signer_of
 from app.stamps.routes import routes as format_stamp_routes
 from app.submissions import watching as submissions
 from app.submissions.join_routes import routes as submission_join_routes
@@ -166,15 +171,21 @@ TAGS = {
     "webhooks": "Subscriptions of endpoints to events, and the deliveries that come of them, with their attempts.",
     "dead letters": "Submissions and deliveries that were given up, to be replayed or cleared away.",
     "events": "Every change of a tenant's resources, in one order without gaps: as pages, by waiting, or as a stream.",
+    "backups": "A tenant's whole state at one moment, in one file that says of itself whether it is whole.",
     "jobs": "Long work that a request began: its progress, its report, its end.",
     "batch": "Several operations in one transaction.",
     "operations": "What the service is, how it is, and what its problems mean.",
 }
 
 
-def kinds_of(embedder: Embedder | None, reembed_batch: int) -> dict[str, Kind]:
+def kinds_of(settings: Settings, embedder: Embedder | None, blobs: Blobs) -> dict[str, Kind]:
     """What every job does, by kind."""
-    return {**KINDS, REEMBED_KIND: Reembedding(embedder, reembed_batch)}
+    signer = signer_of(settings.signing)
+    return {
+        **KINDS,
+        REEMBED_KIND: Reembedding(embedder, settings.memory.reembed_batch),
+        backups.CREATE_KIND: Export(settings.database, blobs, settings.backups.compression_level, signer),
+    }
 
 
 def limits_of(settings: Settings) -> dict[str, int]:
@@ -241,6 +252,7 @@ def endpoints(settings: Settings) -> list[Endpoint]:
         *attempt_marker_routes,
         *batch_routes,
         *routes_about(SUBJECTS),
+        *backup_routes,
         *job_routes,
         *health_routes,
         *problem_routes,

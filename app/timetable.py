@@ -14,6 +14,7 @@ from app.background.housekeeping import purge_kept_answers
 from app.background.runner import RUN_SECONDS, Entry, Runner
 from app.background.singletons import ServiceLease
 from app.background.work import JobRunner
+from app.backups import store as backups
 from app.blobs.blobs import Blobs
 from app.bus.hints import Hints
 from app.contexts.jobs import purge_expired as purge_contexts
@@ -69,6 +70,7 @@ def timetable(
         settings.blobs.grace_seconds,
         metrics.artifact_collected,
         metrics.collection_finished,
+        backups.left_over,
     )
     collect_seconds = settings.blobs.collect_seconds
     sequence = sequencer(metrics.sequenced_after, tell_of_events)
@@ -111,7 +113,7 @@ async def background(
     blobs: Blobs,
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
-    kinds = kinds_of(embedder, settings.memory.reembed_batch)
+    kinds = kinds_of(settings, embedder, blobs)
     jobs, wholes = (
         JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole) for whole in (False, True)
     )

@@ -6,7 +6,7 @@ Each step is a statement or a short transaction, and is found again wherever a p
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,8 @@ _NAME = re.compile(r"([0-9a-f]{64})(?:\.([1-9][0-9]{0,17}))?").fullmatch
 class Collection:
     """Collects the artifacts of all tenants. `holders` are SQL conditions on an artifact `a`: each holds it.
 
-    `collected` is told the bytes of each one that is gone, `finished` that a run came to its end.
+    `collected` is told the bytes of each one that is gone, `finished` that a run came to its end. `left_over` finds, of
+    objects that are no artifacts, those that nobody needs any more.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class Collection:
         grace_seconds: float,
         collected: Callable[[int], None] = lambda _bytes: None,
         finished: Callable[[], None] = lambda: None,
+        left_over: Callable[[Database, Sequence[Found]], Awaitable[list[Found]]] | None = None,
     ) -> None:
+        self._left_over = left_over
         self._blobs, self._grace_seconds = blobs, grace_seconds
         self._collected, self._finished = collected, finished
         self._sql = load(__file__, "collection.sql", used=" OR ".join(holders))
@@ -97,7 +100,8 @@ class Collection:
 
     async def sweep(self, database: Database, limit: int) -> int:
         """Look at so many objects, from where the last run stood: how many that were. What no upload wrote to its end
-        is deleted, once it is older than the grace period; what is not named as an artifact is left alone.
+        is deleted, once it is older than the grace period; what is not named as an artifact is left alone, unless it is
+        known to be left over.
         """
         names = self._names or self._blobs.names()
         self._names = None
@@ -114,7 +118,7 @@ class Collection:
         return seen
 
     async def _not_known(self, database: Database, found: Sequence[Found]) -> list[Found]:
-        """Those of which no row says that they are there."""
+        """Those of which no row says that they are there, or that are known to be left over."""
         keys = {place: key for place, one in enumerate(found) if (key := _key_of(one)) is not None}
         rows = await database.rows(
             self._sql["not_known"],
@@ -123,7 +127,9 @@ class Collection:
             hashes=[key["hash"] for key in keys.values()],
             generations=[key["generation"] for key in keys.values()],
         )
-        return [*(one for one in found if one.unfinished), *(found[row["place"]] for row in rows)]
+        others = [one for place, one in enumerate(found) if not one.unfinished and place not in keys]
+        left = await self._left_over(database, others) if self._left_over is not None and others else []
+        return [*(one for one in found if one.unfinished), *(found[row["place"]] for row in rows), *left]
 
     async def _sweep_one(self, database: Database, found: Found) -> None:
         key = _key_of(found)

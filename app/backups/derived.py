@@ -41,12 +41,13 @@ def derived(table: Table, left_out: set[str], **given: Any) -> Section:
         "parents": tuple(_parents(table)),
         "uniques": tuple(_uniques(table, {field.name for field in fields}, set(key))),
     }
-    return Section(**{"name": table.name, "table": table.name, **told, **given})
+    return Section(**{"name": str(table.name), "table": str(table.name), **told, **given})
 
 
 def field_of(table: Table, column: Column[Any]) -> Field:
     """The member that a column is in the file."""
-    name = column.name
+    # What METADATA gives are strings of its own kind.
+    name = str(column.name)
     if (table.name, name) in NUMBERS:
         file, other = NUMBERS[table.name, name]
         return Field(file, 'text COLLATE "C"', f"{other}.{NATURAL[other]}", f"{other}.number", name)
@@ -78,7 +79,7 @@ def _numbers(table: Table) -> tuple[str, str]:
 
 def _named(table: Table, columns: Iterable[Column[Any]]) -> tuple[str, ...]:
     """What columns are called in the file."""
-    return tuple(NUMBERS.get((table.name, column.name), (column.name,))[0] for column in columns)
+    return tuple(NUMBERS.get((table.name, column.name), (str(column.name),))[0] for column in columns)
 
 
 def _parents(table: Table) -> Iterable[Parent]:
@@ -86,7 +87,7 @@ def _parents(table: Table) -> Iterable[Parent]:
         other = key.referred_table
         if other.name != "tenants":
             columns, of = _named(table, key.columns)[1:], _named(other, (e.column for e in key.elements))[1:]
-            yield Parent(other.name, columns, (NATURAL.get(other.name, "number"),) if of == ("number",) else of)
+            yield Parent(str(other.name), columns, (NATURAL.get(other.name, "number"),) if of == ("number",) else of)
 
 
 def _uniques(table: Table, known: set[str], key: set[str]) -> Iterable[Unique]:

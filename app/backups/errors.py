@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.errors import AppError, Conflict
+from app.errors import AppError, Conflict, NotFound
 
 
 class BackupDamaged(AppError):
@@ -48,3 +48,21 @@ class RestoreConflict(Conflict):
     """Other rows are there under the same keys; `sections` says how many, and names some. Nothing was restored."""
 
     code, title = "restore_conflict", "Rows of the backup are there already, with other content"
+
+
+class BackupNotFound(NotFound):
+    """There is no such backup for this tenant."""
+
+    code, title = "backup_not_found", "There is no such backup"
+
+
+class BackupNotReady(Conflict):
+    """The backup has no file: it is still being made (`current_state`), or its job ended without one."""
+
+    code, title = "backup_not_ready", "The backup has no file"
+
+
+class BackupMissing(AppError):
+    """The file of the backup is not in the object store any more, or not all of it."""
+
+    status, code, title = 500, "backup_missing", "The file of the backup is missing"

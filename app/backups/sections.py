@@ -98,6 +98,7 @@ OPEN_COUNT = (
     " WHERE n.tenant_id = $1 GROUP BY n.number) AS o"
     " WHERE n.tenant_id = $1 AND n.number = o.number AND n.open_count <> o.open_count"
 )
+LIVE = "t.state IN ('live', 'marked')"
 ENDED = "t.ended_at IS NOT NULL"
 OF_ENDED = (
     "EXISTS (SELECT FROM webhook_deliveries AS d WHERE d.tenant_id = t.tenant_id AND d.id = t.delivery_id"
@@ -110,7 +111,7 @@ def _differing() -> dict[str, dict[str, Any]]:
     return {
         "actions": {"order": ("t.invocation_id", "t.node_invocation_id", "t.position")},
         "artifacts": {
-            "where": "t.state IN ('live', 'marked')",
+            "where": LIVE,
             "fills": (("state", "'live'"),),
             "companions": ("artifact_bytes",),
         },

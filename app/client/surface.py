@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from app.client.artifacts import Artifacts, AsyncArtifacts, SyncArtifacts
 from app.client.attachments import AsyncAttachments, Attachments, SyncAttachments
+from app.client.backups import AsyncBackups, Backups, SyncBackups
 from app.client.contexts import AsyncContexts, Contexts, SyncContexts
 from app.client.conversations import Conversations
 from app.client.costs import CostReports
@@ -69,6 +70,7 @@ class Surface(Generic[M]):
         self.memory: Memory[M] = Memory(mode)
         self.memory_spaces: MemorySpaces[M] = MemorySpaces(mode)
         self.artifacts: Artifacts[M] = Artifacts(mode)
+        self.backups: Backups[M] = Backups(mode)
         self.documents: Documents[M] = Documents(mode)
         self.memory_documents: MemoryDocuments[M] = MemoryDocuments(mode)
         self.memory_records: MemoryRecords[M] = MemoryRecords(mode)
@@ -87,6 +89,7 @@ class SyncSurface(Surface[SyncTransport]):
     attachments: SyncAttachments
     contexts: SyncContexts
     artifacts: SyncArtifacts
+    backups: SyncBackups
 
     def __init__(self, mode: SyncTransport) -> None:
         super().__init__(mode)
@@ -95,6 +98,7 @@ class SyncSurface(Surface[SyncTransport]):
         self.attachments = SyncAttachments(mode)
         self.contexts = SyncContexts(mode)
         self.artifacts = SyncArtifacts(mode)
+        self.backups = SyncBackups(mode)
 
 
 class AsyncSurface(Surface[AsyncTransport]):
@@ -105,6 +109,7 @@ class AsyncSurface(Surface[AsyncTransport]):
     attachments: AsyncAttachments
     contexts: AsyncContexts
     artifacts: AsyncArtifacts
+    backups: AsyncBackups
 
     def __init__(self, mode: AsyncTransport) -> None:
         super().__init__(mode)
@@ -113,3 +118,4 @@ class AsyncSurface(Surface[AsyncTransport]):
         self.attachments = AsyncAttachments(mode)
         self.contexts = AsyncContexts(mode)
         self.artifacts = AsyncArtifacts(mode)
+        self.backups = AsyncBackups(mode)

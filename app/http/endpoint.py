@@ -41,6 +41,8 @@ Replayed = Callable[[Call, Any, Answer], Awaitable[Answer]]
 
 class _Named(msgspec.Struct):
     id: str
+    # The job that makes it, where the resource is not the job itself.
+    job_id: str | None = None
 
 
 class Endpoint(APIRoute):
@@ -165,8 +167,8 @@ class Endpoint(APIRoute):
         if self.replayed is not None and idempotency.REPLAYED in answer.headers:
             return await self.replayed(call, await self._body(call), answer)
         if answer.status == ACCEPTED and answer.body is not None:
-            name = msgspec.json.decode(answer.body, type=_Named).id
-            location = self.accepted_at.format(quote(name, safe=""))
+            named = msgspec.json.decode(answer.body, type=_Named)
+            location = self.accepted_at.format(quote(named.job_id or named.id, safe=""))
             answer = replace(answer, headers={**answer.headers, "Location": location})
         return await self.completed(call, path_values, answer, call.ground.database)
 

@@ -204,6 +204,7 @@ WITHOUT_ETAG = frozenset(
         "/v1/webhooks/{webhook_id}/test",
         "/v1/deliveries/{delivery_id}/redeliver",
         "/v1/dead-letters/{letter_id}/replay",
+        "/v1/backups/{backup_id}/verify",
         "/v1/invocations/{invocation_id}/contexts/clear",
     }
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.db.database import Database, Reader
+from app.errors import Unavailable
 from app.jobs import store
 from app.jobs.store import Claimed, Step
 
@@ -30,13 +31,18 @@ class Course:
     async def tell(self, done: int, total: int | None, counts: dict[str, int] | None = None) -> None:
         """Write down how much is done, in whatever unit the kind counts; what comes within a second of it is left out.
 
-        Raises `JobLost`.
+        What cannot be written down now is told the next time. Raises `JobLost`.
         """
         now = self._clock()
         if self._told_at is not None and now - self._told_at < TELL_SECONDS:
             return
         self._told_at = now
-        if not await store.tell(self._database, self._job, done, total, counts or {}):
+        try:
+            held = await store.tell(self._database, self._job, done, total, counts or {})
+        except Unavailable:
+            # What was done for an hour is not thrown away because the pool is busy.
+            return
+        if not held:
             raise JobLost
 
     async def finish(self, transaction: Reader, report: dict[str, Any] | None = None, done: int | None = None) -> None:

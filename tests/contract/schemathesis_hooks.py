@@ -81,6 +81,9 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         body = case.body if isinstance(case.body, bytes) else str(case.body).encode()
         case.body = body
         case.query.update(size=len(body), digest=hashlib.sha256(body).hexdigest())
+    if case.operation.label == "GET /v1/backups/{backup_id}/content":
+        # The file of the run has no bytes.
+        (case.headers or {}).pop("Range", None)
     if case.operation.label == "POST /v1/artifacts":
         case.query = {}
     if case.operation.label == "PUT /v1/invocations/{invocation_id}/artifacts/{name}":
@@ -104,7 +107,11 @@ def _without_nul(value: Any) -> Any:
 
 def _fit(label: str, body: dict[str, Any]) -> None:
     """Rules between the fields of one body."""
-    if label == "POST /v1/invocations" and body.get("status") == "queued":
+    if label == "POST /v1/backups":
+        # Only sections that there are, and keys of age.
+        body.pop("sections", None)
+        body.pop("recipients", None)
+    elif label == "POST /v1/invocations" and body.get("status") == "queued":
         body.pop("started_at", None)
     elif label.endswith("/nodes") and body.get("status", "running") == "running":
         body.pop("ended_at", None)

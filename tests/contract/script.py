@@ -384,6 +384,12 @@ SCRIPT = [
     Line("GET /v1/conversations/checkpoint", "gone", query="?path=conv"),
     Line("DELETE /v1/conversations", "gone", query="?path=unused"),
     Line("GET /v1/events", "list", query="?include=dsl,input,output"),
+    Line("POST /v1/backups", "own", {"label": "made"}),
+    Line("GET /v1/backups", "list", query="?include=manifest"),
+    Line("GET /v1/backups/{backup_id}", "gone"),
+    Line("GET /v1/backups/{backup_id}/content", "gone"),
+    Line("POST /v1/backups/{backup_id}/verify", "gone"),
+    Line("DELETE /v1/backups/{backup_id}", "gone", ids={"backup_id": "{unused_backup_id}"}),
     Line("GET /v1/jobs", "list"),
     Line("GET /v1/jobs/{job_id}", "gone"),
     Line("POST /v1/jobs/{job_id}/cancel", "gone"),
@@ -482,6 +488,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     letters = await arrange_submissions(made)
     delivery_id = await arrange_webhooks(made)
     await end_deliveries(database_url, tenant_id)
+    backups = [(await made("POST", "/v1/backups", {"label": SECRET})).json()["id"] for _ in range(2)]
+    await complete_backups(database_url, tenant_id)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
@@ -516,6 +524,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         **letters,
         "webhook_id": "wh",
         "delivery_id": delivery_id,
+        "backup_id": backups[0],
+        "unused_backup_id": backups[1],
     }
 
 
@@ -525,6 +535,20 @@ async def arrange_webhooks(made: Callable[..., Awaitable[httpx.Response]]) -> st
         hook = {"id": name, "url": HOOK, "description": SECRET, "headers": {"X-Of": SECRET}}
         await made("POST", "/v1/webhooks", hook)
     return str((await made("POST", "/v1/webhooks/wh/test", {"data": SECRET})).json()["id"])
+
+
+async def complete_backups(database_url: str, tenant_id: str) -> None:
+    """As if every backup had been made, of nothing: that is done beside the requests too."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(
+            "UPDATE backups SET manifest = json_build_object('of', $2::text), size_bytes = 0, digest = sha256(''),"
+            " completed_at = now() WHERE tenant_id = $1",
+            tenant_id,
+            SECRET,
+        )
+    finally:
+        await connection.close()
 
 
 async def end_deliveries(database_url: str, tenant_id: str) -> None:

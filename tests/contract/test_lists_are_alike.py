@@ -67,6 +67,7 @@ LISTS = {
     "generations": "/v1/evolution-runs/r/generations",
     "versions of a run": "/v1/evolution-runs/r/versions",
     "submissions": "/v1/submissions",
+    "backups": "/v1/backups",
     "jobs": "/v1/jobs",
     "keys": "/v1/api-keys",
     "tenants": "/v1/tenants",
@@ -129,6 +130,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.created("/v1/invocations/inv/messages", role="error")
         await make.created("/v1/invocations/inv/evaluations", score=1)
         await make.created("/v1/api-keys", name=name, scopes=["*:read"])
+        assert (await client.post("/v1/backups", json={"label": name})).status_code == 202
         await make.workflow(id=name)
         job = (await client.delete(f"/v1/workflows/{name}?cascade=true")).headers["location"]
         await client.post(f"{job}/cancel")

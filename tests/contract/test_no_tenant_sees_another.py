@@ -94,7 +94,7 @@ def _check(line: Line, answer: httpx.Response, *, changed: bool) -> None:
         "gone": {404},
         "list": {200, 204},
         "waits": {200},
-        "own": {200, 201},
+        "own": {200, 201, 202},
         "bare": {409},
         "operator": {403, 404},
         "open": {200},

@@ -28,7 +28,16 @@ SNAPSHOT = ROOT / "docs" / "openapi.json"
 RUN_SECONDS = 300
 EXAMPLES_MAX = 3
 # Ids that only the answers to what was arranged tell.
-OF_THE_RUN = ("job_id", "letter_id", "replayed_letter_id", "deleted_letter_id", "delivery_id", "incarnation")
+OF_THE_RUN = (
+    "job_id",
+    "letter_id",
+    "replayed_letter_id",
+    "deleted_letter_id",
+    "delivery_id",
+    "incarnation",
+    "backup_id",
+    "unused_backup_id",
+)
 SERVED = re.compile(r'cairn_http_requests_total\{method="(\w+)",route="([^"]+)",status="2\d\d"\}')
 
 

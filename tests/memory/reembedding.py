@@ -13,8 +13,9 @@ from app.background.work import JobRunner
 from app.db.sql import Statement
 from app.db.vectors import unpacked
 from app.http.service import Service
+from app.memory.embedding_store import REEMBED_KIND
 from app.memory.partitions import table_of
-from app.surface import kinds_of
+from app.memory.reembedding import Reembedding
 from tests.conftest import new_tenant, running, settings_for
 from tests.memory.embedding_server import EmbeddingServer, vector
 
@@ -37,7 +38,7 @@ class Memory:
 
     def runner(self, lease_seconds: float = 30) -> JobRunner:
         """A runner of the jobs of this service."""
-        kinds = kinds_of(self.service.ground.embedder, BATCH)
+        kinds = {REEMBED_KIND: Reembedding(self.service.ground.embedder, BATCH)}
         return JobRunner(kinds, lease_seconds, self.service.ground.hints)
 
     async def space(self, name: str, dimensions: int = 8, model: str | None = None) -> None:

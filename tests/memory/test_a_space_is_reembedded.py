@@ -13,7 +13,8 @@ from app.background.runner import drain
 from app.background.work import JobRunner
 from app.db.sql import Statement
 from app.http.service import Service
-from app.surface import kinds_of
+from app.memory.embedding_store import REEMBED_KIND
+from app.memory.reembedding import Reembedding
 from tests.conftest import Make
 from tests.memory import embedding_server as served
 from tests.memory.embedding_server import EmbeddingServer, embedding_server
@@ -276,7 +277,7 @@ async def test_without_an_embedding_service_the_job_says_so(memory: Memory, serv
     assert problem(absent) == (404, "memory_space_not_found")
     await make.client.put("/v1/memory/spaces/a", json={"model": "m", "dimensions": 3})
     asked = await make.client.post("/v1/memory/spaces/a/reembed")
-    await drain(JobRunner(kinds_of(None, 1), 30, service.ground.hints).run, service.ground.database)
+    await drain(JobRunner({REEMBED_KIND: Reembedding(None, 1)}, 30, service.ground.hints).run, service.ground.database)
     failed = (await make.client.get(asked.headers["location"])).json()
     assert (failed["state"], failed["error"]["code"]) == ("failed", "embedder_missing")
     assert "CAIRN_EMBEDDER__URL" in failed["error"]["detail"]

@@ -1,0 +1,93 @@
+"""Making a backup in a test, and reading its file with other tools than those that wrote it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import zstandard
+
+from app.background.runner import drain
+from app.background.work import JobRunner
+from app.backups.exporting import Export
+from app.backups.store import CREATE_KIND
+from app.http.service import Service
+
+
+def runner(service: Service, lease_seconds: float = 30) -> JobRunner:
+    """A runner of the jobs that make backups."""
+    ground = service.ground
+    export = Export(ground.database.settings, ground.blobs, 3, None)
+    return JobRunner({CREATE_KIND: export}, lease_seconds, ground.hints, as_a_whole=True)
+
+
+async def asked(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    """A backup that is to be made."""
+    answer = await client.post("/v1/backups", json=body)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def made(service: Service, client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    """A backup that has been made."""
+    backup = await asked(client, **body)
+    await drain(runner(service).run, service.ground.database, limit=1)
+    found = (await client.get(f"/v1/backups/{backup['id']}")).json()
+    assert found["state"] == "completed", found
+    return found
+
+
+@dataclass
+class File:
+    """What stands in a file: the head, the rows of each section as text, the manifest."""
+
+    head: dict[str, Any]
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    def rows(self, section: str) -> list[dict[str, Any]]:
+        """The rows of a section."""
+        return [json.loads(line) for line in self.lines[section]]
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each section, of its lines as they stand."""
+        return {name: hashlib.sha256(b"".join(lines)).hexdigest() for name, lines in self.lines.items()}
+
+
+def read(content: bytes) -> File:
+    """The file, with everything that it says of itself held against what is there."""
+    assert content[-48:-32] == bytes.fromhex("5d2a4d1828000000") + b"CAIRNSUM"
+    assert content[-32:] == hashlib.sha256(content[:-48]).digest()
+    text = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True).read()
+    lines = text.splitlines(keepends=True)
+    assert b"".join(lines) == text
+    file = File(json.loads(lines[0])["cairn_backup"])
+    for line in lines[1:-1]:
+        assert line.endswith(b"\n")
+        assert min(line[:-1]) >= 32, line[:200]
+        if line.startswith(b'{"section":'):
+            section = json.loads(line)["section"]
+            rows = file.lines[section["name"]] = []
+            file.columns[section["name"]] = section["columns"]
+        else:
+            rows.append(line)
+    file.manifest = json.loads(lines[-1])["manifest"]
+    told = {one["name"]: (one["rows"], one["sha256"]) for one in file.manifest["sections"]}
+    assert told == {name: (len(file.lines[name]), digest) for name, digest in file.digests().items()}
+    assert list(file.lines) == file.head["sections"]
+    return file
+
+
+async def file_of(client: httpx.AsyncClient, backup: dict[str, Any]) -> File:
+    """The file of a backup, downloaded."""
+    answer = await client.get(f"/v1/backups/{backup['id']}/content")
+    assert answer.status_code == 200, answer.text
+    assert hashlib.sha256(answer.content).hexdigest() == backup["digest"]
+    assert len(answer.content) == backup["size_bytes"]
+    file = read(answer.content)
+    assert file.manifest == backup["manifest"]
+    return file
