@@ -177,10 +177,11 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     database, settings = fresh.ground.database, settings_for("postgresql://unused")
     metrics, streams = Metrics(), EmbeddedStreams(1)
     delivering = Delivering(settings.webhooks, streams, metrics)
-    keys, jobs = Keys(database, settings.auth), JobRunner(KINDS, 30, fresh.ground.hints)
+    keys, hints = Keys(database, settings.auth), fresh.ground.hints
+    jobs, wholes = (JobRunner(KINDS, 30, hints, as_a_whole=whole) for whole in (False, True))
     builder, blobs = IndexBuilder(settings.database, settings.memory, metrics.index_built), fresh.ground.blobs
     housekeeping = ServiceLease("housekeeping", 60)
-    entries = timetable(settings, metrics, keys, jobs, EmbeddedHints(), delivering, housekeeping, blobs, builder)
+    entries = timetable(settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder)
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
