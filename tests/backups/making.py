@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +15,17 @@ import zstandard
 from app.background.runner import drain
 from app.background.work import JobRunner
 from app.backups.exporting import Export
+from app.backups.sections import sections
 from app.backups.store import CREATE_KIND
+from app.blobs.blobs import Blobs
+from app.blobs.folder import Folder
 from app.http.service import Service
 
 
-def runner(service: Service, lease_seconds: float = 30) -> JobRunner:
-    """A runner of the jobs that make backups."""
+def runner(service: Service, lease_seconds: float = 30, blobs: Blobs | None = None) -> JobRunner:
+    """A runner of the jobs that make backups, in this object store."""
     ground = service.ground
-    export = Export(ground.database.settings, ground.blobs, 3, None)
+    export = Export(ground.database.settings, blobs or ground.blobs, 3, None)
     return JobRunner({CREATE_KIND: export}, lease_seconds, ground.hints, as_a_whole=True)
 
 
@@ -56,6 +61,46 @@ class File:
     def digests(self) -> dict[str, str]:
         """The SHA-256 of each section, of its lines as they stand."""
         return {name: hashlib.sha256(b"".join(lines)).hexdigest() for name, lines in self.lines.items()}
+
+
+def dangling(file: File) -> list[str]:
+    """What refers to a row that is not in the file."""
+    rows = {name: file.rows(name) for name in file.lines}
+    found = []
+    for section in sections():
+        for parent in section.parents if section.name in rows else ():
+            there = {tuple(row[name] for name in parent.of) for row in rows[parent.section]}
+            for row in rows[section.name]:
+                key = tuple(row[name] for name in parent.columns)
+                if None not in key and key not in there:
+                    found.append(f"{section.name} {row} to {parent.section}")
+    return found
+
+
+class Slow(Folder):
+    """The folder of a service, in which an object takes as long as the test says: from its first part, or from when it
+    is stored.
+    """
+
+    def __init__(self, service: Service) -> None:
+        folder = service.ground.blobs
+        assert isinstance(folder, Folder)
+        super().__init__(folder.folder, folder.wait_seconds)
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+        self.stored, self.return_at_last = asyncio.Event(), asyncio.Event()
+        self.return_at_last.set()
+
+    async def put(self, tenant_id: str, name: str, parts: AsyncIterator[bytes]) -> None:
+        """Store it, slowly."""
+        await super().put(tenant_id, name, self._slowly(parts))
+        self.stored.set()
+        await self.return_at_last.wait()
+
+    async def _slowly(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for part in parts:
+            self.begun.set()
+            await self.go_on.wait()
+            yield part
 
 
 def read(content: bytes) -> File:

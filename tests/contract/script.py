@@ -547,6 +547,10 @@ async def complete_backups(database_url: str, tenant_id: str) -> None:
             tenant_id,
             SECRET,
         )
+        await connection.execute(
+            "UPDATE jobs SET state = 'completed', ended_at = now() WHERE tenant_id = $1 AND kind = 'backup.create'",
+            tenant_id,
+        )
     finally:
         await connection.close()
 
