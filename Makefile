@@ -42,7 +42,7 @@ awk -v tty=$$tty -v total=$$total \
 @$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
 endef
 
-.PHONY: help run test coverage flue supervaizer check lint format types imports bench faults openapi pictures env lock clean FORCE
+.PHONY: help run test coverage flue supervaizer check lint format types imports bench faults drill openapi pictures env lock clean FORCE
 
 help: ## Show this list
 	@echo "Usage: make TARGET"
@@ -88,6 +88,9 @@ bench: .venv/installed-dev ## Measure against raw asyncpg and the bare framework
 
 faults: .venv/installed-dev ## Lose nothing while NATS, Valkey and an API process are killed; five minutes (ARGS="--help")
 	$(BIN)/python -m benchmarks.faults $(ARGS)
+
+drill: .venv/installed-dev ## Dump a database, restore it, compare every row; refuse what is damaged (also part of `make test`)
+	$(BIN)/python -m pytest -s -v tests/dumps
 
 openapi: .venv/installed-dev ## Refresh docs/openapi.json from the service
 	$(BIN)/cairn openapi > docs/openapi.json.new

@@ -71,12 +71,19 @@ async def _schema(connection: asyncpg.Connection) -> Finding:
 
 async def _pgvector(connection: asyncpg.Connection) -> Finding:
     row = await connection.fetchrow(
-        "SELECT default_version, installed_version FROM pg_available_extensions WHERE name = 'vector'"
+        "SELECT default_version, installed_version, to_regtype('vector') IS NOT NULL AS is_found,"
+        " (SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector') AS place"
+        " FROM pg_available_extensions WHERE name = 'vector'"
     )
     if row is None:
         return Finding("pgvector", "wrong", "The server does not have it; install the package postgresql-18-pgvector.")
     if row["installed_version"] is None:
         return Finding("pgvector", "ok", f"{row['default_version']} is there to be created by a migration.")
+    if not row["is_found"]:
+        return Finding(
+            "pgvector", "wrong", f"It lies in the schema {row['place']}, which this role's search_path does not have:"
+            f" add it, as in ALTER DATABASE … SET search_path = public, {row['place']}.",
+        )  # fmt: skip
     return Finding("pgvector", "ok", f"{row['installed_version']} is created.")
 
 

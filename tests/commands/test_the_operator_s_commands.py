@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor",
-    "openapi", "settings",
+    "openapi", "settings", "database", "database dump", "database restore", "database digest",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
     "webhooks listen", "events", "events follow",
