@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 
+import app.tables  # noqa: F401 - what backups and removals find in METADATA is every table
 from app.artifacts import reference_store as artifact_references
 from app.artifacts.reference_routes import routes as artifact_reference_routes
 from app.artifacts.routes import routes as artifact_routes
@@ -12,8 +13,12 @@ from app.background.cascade import delete_workflow
 from app.background.work import Kind
 from app.backups import store as backups
 from app.backups.exporting import Export
+from app.backups.restore_routes import routes_of as restore_routes_of
+from app.backups.restoring import Restore
 from app.backups.routes import routes as backup_routes
+from app.backups.verifying import Verify
 from app.blobs.blobs import Blobs
+from app.bus.hints import Hints
 from app.bus.watcher import Watched
 from app.checkpoints.routes import routes as checkpoint_routes
 from app.contexts.routes import routes as context_routes
@@ -178,13 +183,15 @@ TAGS = {
 }
 
 
-def kinds_of(settings: Settings, embedder: Embedder | None, blobs: Blobs) -> dict[str, Kind]:
+def kinds_of(settings: Settings, embedder: Embedder | None, blobs: Blobs, hints: Hints) -> dict[str, Kind]:
     """What every job does, by kind."""
     signer = signer_of(settings.signing)
     return {
         **KINDS,
         REEMBED_KIND: Reembedding(embedder, settings.memory.reembed_batch),
         backups.CREATE_KIND: Export(settings.database, blobs, settings.backups.compression_level, signer),
+        backups.VERIFY_KIND: Verify(blobs, settings.backups.line_bytes_max),
+        backups.RESTORE_KIND: Restore(settings.database, settings.backups, settings.signing, blobs, hints),
     }
 
 
@@ -198,6 +205,7 @@ def limits_of(settings: Settings) -> dict[str, int]:
         "memory_top_k": TOP_K_MAX,
         "context_inline_bytes": settings.blobs.inline_bytes_max,
         "document_history": HISTORY_MAX,
+        "backup_bytes": settings.backups.upload_bytes_max,
     }
 
 
@@ -253,6 +261,7 @@ def endpoints(settings: Settings) -> list[Endpoint]:
         *batch_routes,
         *routes_about(SUBJECTS),
         *backup_routes,
+        *restore_routes_of(settings.backups),
         *job_routes,
         *health_routes,
         *problem_routes,

@@ -113,7 +113,7 @@ async def background(
     blobs: Blobs,
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
-    kinds = kinds_of(settings, embedder, blobs)
+    kinds = kinds_of(settings, embedder, blobs, hints)
     jobs, wholes = (
         JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole) for whole in (False, True)
     )

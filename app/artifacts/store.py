@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import asyncpg
@@ -91,15 +91,17 @@ async def put(database: Database, writer: Writer, blobs: Blobs, tenant_id: str, 
     lock = _writing.setdefault((id(blobs), tenant_id, source.digest), asyncio.Lock())
     async with lock:
         for _ in range(TRIES):
-            generation = await _written(database, blobs, tenant_id, source)
+            generation = await written(database, blobs, tenant_id, source)
             answer = await writer.answer(_SQL["finish"], **key, generation=generation)
             if answer is not None:
                 return answer
     raise Unavailable(IN_THE_WAY)
 
 
-async def _written(database: Database, blobs: Blobs, tenant_id: str, source: Source) -> int:
-    """Have the object there; its generation."""
+async def written(database: Database, blobs: Blobs, tenant_id: str, source: Source) -> int:
+    """Have the object there; its generation. Nobody sees it until its row is live: the caller says so, or it is given
+    up after the grace period.
+    """
     begun = await database.row(
         _SQL["begin"], tenant_id=tenant_id, hash=source.digest, size_bytes=source.size_bytes,
         part_bytes=source.part_bytes, part_digests=b"".join(source.part_digests),
@@ -147,7 +149,7 @@ async def opened(
     where it was collected meanwhile, and `Unavailable`.
     """
     for _ in range(TRIES):
-        parts = _verified(blobs, tenant_id, stored, start, end)
+        parts = verified(blobs, tenant_id, stored, start, end)
         try:
             first = await anext(parts, b"")
         except BlobMissing as error:
@@ -166,7 +168,13 @@ async def _following(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator
         yield part
 
 
-async def _verified(blobs: Blobs, tenant_id: str, stored: asyncpg.Record, start: int, end: int) -> AsyncIterator[bytes]:
+async def verified(
+    blobs: Blobs, tenant_id: str, stored: Mapping[str, Any], start: int, end: int
+) -> AsyncIterator[bytes]:
+    """The parts that hold the bytes from `start` to before `end`, each held against its digest before it is given.
+
+    `stored` has the hash, generation, size and digests of an artifact. Raises `BlobMissing`, `ArtifactDamaged`.
+    """
     step, size = stored["part_bytes"], stored["size_bytes"]
     whole = hashlib.sha256() if (start, end) == (0, size) else None
     at, last = start - start % step, min(size, -(-end // step) * step)
@@ -185,7 +193,7 @@ async def _verified(blobs: Blobs, tenant_id: str, stored: asyncpg.Record, start:
         raise _damaged(stored)
 
 
-def _is_true(stored: asyncpg.Record, position: int, part: bytes, whole: hashlib._Hash | None) -> bool:
+def _is_true(stored: Mapping[str, Any], position: int, part: bytes, whole: hashlib._Hash | None) -> bool:
     if whole is not None:
         whole.update(part)
     digests: bytes = stored["part_digests"]
@@ -193,7 +201,7 @@ def _is_true(stored: asyncpg.Record, position: int, part: bytes, whole: hashlib.
     return hashlib.sha256(part).digest() == wanted
 
 
-def _damaged(stored: asyncpg.Record) -> ArtifactDamaged:
+def _damaged(stored: Mapping[str, Any]) -> ArtifactDamaged:
     return ArtifactDamaged("The stored bytes do not fit their hash; none of them is sent.", hash=stored["hash"].hex())
 
 

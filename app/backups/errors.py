@@ -50,6 +50,12 @@ class RestoreConflict(Conflict):
     code, title = "restore_conflict", "Rows of the backup are there already, with other content"
 
 
+class ArtifactMissing(Conflict):
+    """The file only refers to the bytes of artifacts, and the object store does not have them; nothing was restored."""
+
+    code, title = "artifact_missing", "The bytes of an artifact are not there"
+
+
 class BackupNotFound(NotFound):
     """There is no such backup for this tenant."""
 

@@ -13,7 +13,7 @@ WITH job AS (
 )
 
 -- name: get
-SELECT t.state, t.job_id, t.manifest IS NOT NULL AS ready, t.recipients IS NOT NULL AS encrypted, t.size_bytes,
+SELECT t.state, t.job_id, t.manifest IS NOT NULL AS ready, t.manifest AS text, t.recipients IS NOT NULL AS encrypted, t.size_bytes,
   encode(t.digest, 'hex') AS digest, {{whole}} AS body
 FROM {{source}} WHERE t.tenant_id = :tenant_id AND t.id = :id
 
@@ -25,6 +25,9 @@ SELECT b.sections, b.artifacts, b.recipients FROM backups AS b WHERE b.tenant_id
 UPDATE backups AS b SET manifest = :manifest, size_bytes = :size_bytes, digest = :digest,
   completed_at = clock_timestamp()
 WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING b.id
+
+-- name: verified
+UPDATE backups AS b SET verified_at = clock_timestamp() WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING b.id
 
 -- name: delete
 -- Its job ends at once where it waits, and before its next look where it runs.

@@ -53,6 +53,7 @@ LEFT_OUT_COLUMNS = {
     ("submission_sessions", "number"): _NUMBER,
     ("submission_sessions", "open_count"): "It counts the submissions that are not settled.",
     ("submissions", "sequence"): _AGAIN,
+    ("webhooks", "after_position"): "A restored webhook is told of what happens from then on.",
 }
 # Clients may give numbers of their own: those beyond what the sequence ever comes to do not move it.
 SEQ_MAX = 2**44
@@ -175,6 +176,14 @@ def _differing() -> dict[str, dict[str, Any]]:
         "submission_sessions": {"companions": ("submissions",)},
         "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT,)},
         "webhook_attempts": {"where": OF_ENDED},
+        "webhooks": {
+            "fills": (
+                (
+                    "after_position",
+                    "COALESCE((SELECT h.position FROM event_heads AS h WHERE h.tenant_id = $1), 0)",
+                ),
+            ),
+        },
         # What is under way is told by this server.
         "webhook_deliveries": {"where": ENDED},
     }  # fmt: skip

@@ -106,7 +106,8 @@ async def get(reader: Reader, tenant_id: str, backup_id: str) -> Answer:
 
 
 async def ready(reader: Reader, tenant_id: str, backup_id: str) -> asyncpg.Record:
-    """The `size_bytes`, `digest` (in hexadecimal digits) of a backup's file, and whether it is `encrypted`.
+    """The `size_bytes`, `digest` (in hexadecimal digits) and `text` (the manifest, byte for byte) of a backup's file,
+    and whether it is `encrypted`.
 
     Raises `BackupNotFound`, `BackupNotReady`.
     """
@@ -154,6 +155,12 @@ async def complete(
     """Write down that the file is there. Raises `BackupNotFound` where the backup was deleted meanwhile."""
     made = {"manifest": manifest, "size_bytes": size_bytes, "digest": digest}
     if await writer.row(_SQL["complete"], tenant_id=tenant_id, id=backup_id, **made) is None:
+        raise _not_found(backup_id)
+
+
+async def verified(writer: Reader, tenant_id: str, backup_id: str) -> None:
+    """Write down that its file was just found to be as it was made. Raises `BackupNotFound`."""
+    if await writer.row(_SQL["verified"], tenant_id=tenant_id, id=backup_id) is None:
         raise _not_found(backup_id)
 
 

@@ -61,6 +61,7 @@ class Endpoint(APIRoute):
         reads: bool = False,
         fences_itself: bool = False,
         accepted_at: str = "/v1/jobs/{}",
+        upload_bytes_max: int | None = None,
         including: Including | None = None,
         replayed: Replayed | None = None,
         errors: tuple[type[AppError], ...] = (),
@@ -76,6 +77,8 @@ class Endpoint(APIRoute):
         self.fences_itself = fences_itself
         # Where the work is looked at that a 202 has only accepted, by its id.
         self.accepted_at = accepted_at
+        # How much is received as raw bytes, where that is not what every such route takes.
+        self.upload_bytes_max = upload_bytes_max
         self.query_model: type[Query] | None = None
         self.body_model: type[Body] | None = None
         self.many_model: type[Body] | None = None
@@ -178,7 +181,9 @@ class Endpoint(APIRoute):
         if self.query_model is not None:
             read_query(call.scope["query_string"], self.query_model)
         declared = call.headers.get("content-length")
-        async with receiving(call.receive, declared, call.ground.settings) as call.received:
+        settings = call.ground.settings
+        bytes_max = self.upload_bytes_max or settings.upload_bytes_max
+        async with receiving(call.receive, declared, settings, bytes_max) as call.received:
             return await self.serve(call, path_values)
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:

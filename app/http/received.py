@@ -108,17 +108,19 @@ def _unnamed_file(folder: Path | None) -> IO[bytes]:
 
 
 @asynccontextmanager
-async def receiving(receive: Receive, declared: str | None, settings: HttpSettings) -> AsyncIterator[Received]:
-    """The body, of up to `upload_bytes_max`, once it is whole; it is gone when the block ends.
+async def receiving(
+    receive: Receive, declared: str | None, settings: HttpSettings, bytes_max: int
+) -> AsyncIterator[Received]:
+    """The body, of up to `bytes_max`, once it is whole; it is gone when the block ends.
 
     Raises `PayloadTooLarge` as soon as that is known, `RequestTimeout` after a long silence, `Disconnected`, and
     `Unavailable` where there is no room for the file.
     """
-    check_declared(declared, settings.upload_bytes_max)
+    check_declared(declared, bytes_max)
     received = Received(settings.uploads_folder)
     try:
         try:
-            await _receive(received, receive, settings.upload_bytes_max, settings.receive_seconds)
+            await _receive(received, receive, bytes_max, settings.receive_seconds)
         except OSError as error:
             raise Unavailable("There is no room to receive the bytes; nothing was stored.") from error
         yield received

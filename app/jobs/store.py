@@ -77,11 +77,14 @@ class Step:
     moved: Sequence[Key] = ()
 
 
-async def create(writer: Writer, tenant_id: str, kind: str, arguments: dict[str, Any]) -> Answer:
+async def create(
+    writer: Writer, tenant_id: str, kind: str, arguments: dict[str, Any], job_id: str | None = None
+) -> Answer:
     """Make a job, in the caller's transaction. The answer is 202 with the job."""
     answer = await writer.answer(
-        _SQL["create"], tenant_id=tenant_id, id=new_id("job"), kind=kind, arguments=json.dumps(arguments).encode()
-    )
+        _SQL["create"], tenant_id=tenant_id, id=job_id or new_id("job"), kind=kind,
+        arguments=json.dumps(arguments).encode(),
+    )  # fmt: skip
     assert answer is not None
     return answer
 

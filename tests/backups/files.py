@@ -40,7 +40,7 @@ def head_of(sections: Sequence[str], **changed: Any) -> Head:
 
 def lines_of(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """Rows as they stand in a file."""
-    return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def written(sections: Sections, signer: Signer | None = SIGNER, **changed: Any) -> bytes:

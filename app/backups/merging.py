@@ -1,0 +1,253 @@
+"""Writes the staged rows of a backup into a tenant, all of them in the transaction of the caller, or finds what
+would become of them.
+
+Everything is one statement for each section, in the order in which rows refer to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import asyncpg
+
+from app.backups.ancestry import has_cycle
+from app.backups.errors import BackupRefused
+from app.backups.fates import EVENTS, NEVER_CHANGED, NEVER_EMPTIED, PARTS_OF, Counts, Fates, Mode, OnConflict
+from app.backups.section import Section
+from app.backups.sections import sections
+from app.backups.staged import Staged
+from app.memory.partitions import creation, table_of
+
+# Whoever writes memory of the tenant, or changes its spaces, waits until the commit.
+ALONE = "SELECT cairn_change_spaces($1)"
+NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
+CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
+# What is there and what was put there for this restore is live, held until the commit, and as old as the file says.
+ARTIFACTS = (
+    "UPDATE artifacts AS a SET state = 'live', touched_at = clock_timestamp(),"
+    " changed_at = CASE a.state WHEN 'live' THEN a.changed_at ELSE clock_timestamp() END,"
+    " created_at = CASE a.state WHEN 'uploading' THEN r.created_at ELSE a.created_at END"
+    " FROM {rows} WHERE a.tenant_id = $1 AND a.hash = r.hash AND a.state IN ('live', 'marked', 'uploading')"
+)
+TOKENS = (
+    "UPDATE leases AS t SET fencing_token = r.fencing_token FROM {rows}"
+    " WHERE t.tenant_id = $1 AND t.name = r.name AND t.fencing_token < r.fencing_token"
+)
+HEAD = (
+    "INSERT INTO event_heads AS h (tenant_id, position, earliest)"
+    " SELECT $1, GREATEST(r.position, (SELECT max(position) FROM events WHERE tenant_id = $1)), r.earliest FROM {rows}"
+    " ON CONFLICT (tenant_id) DO UPDATE SET position = excluded.position, earliest = excluded.earliest"
+)
+# No webhook is told of what was restored: neither of events that came with it, nor of those before.
+WEBHOOK_HEAD = (
+    "INSERT INTO webhook_heads AS w (tenant_id, position)"
+    " SELECT h.tenant_id, h.position FROM event_heads AS h WHERE h.tenant_id = $1"
+    " AND EXISTS (SELECT FROM webhooks AS n WHERE n.tenant_id = h.tenant_id)"
+    " ON CONFLICT (tenant_id) DO UPDATE SET position ="
+    " CASE WHEN CAST($2 AS boolean) THEN excluded.position ELSE w.position END"
+)
+# In spaces that the file does not have, a changed item has no embedding until somebody makes one.
+STALE_VECTORS = (
+    "UPDATE memory_vectors AS v SET embedding = NULL, metadata = i.metadata, session_id = i.session_id,"
+    " invocation_id = i.invocation_id, expires_at = i.expires_at, lexemes = cairn_lexemes(p.language, i.content)"
+    " FROM {rows} JOIN memory_items AS i ON i.tenant_id = $1 AND i.kind = r.kind AND i.id = r.id"
+    " CROSS JOIN memory_spaces AS p WHERE {where} AND p.tenant_id = $1 AND p.name <> ALL ($2)"
+    " AND v.tenant_id = $1 AND v.space_number = p.number AND v.kind = i.kind AND v.id = i.id"
+)
+
+
+class Interfered(Exception):
+    """Not as many rows of a section were written as were to be, so somebody else wrote meanwhile: decide anew."""
+
+    def __init__(self, section: str) -> None:
+        super().__init__(section)
+        self.section = section
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the rows of each section."""
+
+    sections: dict[str, Counts]
+
+    @property
+    def conflicts(self) -> int:
+        """How many rows stand in the way of a restore that is to fail by them."""
+        return sum(counts.conflicts for counts in self.sections.values())
+
+    def shown(self) -> dict[str, object]:
+        """As JSON."""
+        return {name: counts.shown() for name, counts in self.sections.items()}
+
+
+class Merging:
+    """One tenant and one file that is staged on the connection."""
+
+    def __init__(
+        self, connection: asyncpg.Connection, tenant_id: str, staged: Mapping[str, Staged], mode: Mode,
+        on_conflict: OnConflict,
+    ) -> None:  # fmt: skip
+        self._connection, self._tenant_id, self._staged = connection, tenant_id, staged
+        self._overwrite = on_conflict == "overwrite"
+        self._emptied = _emptied(staged) if mode == "replace" else ()
+        self._new_spaces: dict[int, int] = {}
+
+    async def decide(self) -> Outcome:
+        """What would become of every row, in a transaction of the caller. Nothing is written."""
+        emptied = frozenset(section.name for section in self._emptied)
+        fates = Fates(self._connection, self._tenant_id, self._staged, overwrite=self._overwrite, emptied=emptied)
+        found = {name: await fates.decide(staged) for name, staged in self._staged.items()}
+        for section in self._emptied:
+            counts = found.get(section.name, Counts(0, 0, 0, 0, 0))
+            removed = await self._connection.fetchval(
+                f"SELECT count(*) FROM {section.table} WHERE tenant_id = $1", self._tenant_id
+            )
+            if removed or section.name in found:
+                found[section.name] = replace(counts, removed=removed)
+        return Outcome(found)
+
+    async def write(self) -> Outcome:
+        """Write it. Raises `Interfered`, and `BackupRefused` where a row descends from itself together with others."""
+        if "memory_items" in self._staged or "memory_spaces" in self._staged:
+            await self._connection.execute(ALONE, self._tenant_id)
+        outcome = await self.decide()
+        await self._empty()
+        for name, staged in self._staged.items():
+            await self._section(staged, outcome.sections[name])
+        await self._settle(outcome)
+        return outcome
+
+    async def _empty(self) -> None:
+        for section in self._emptied:
+            for field in section.fields:
+                if field.late:
+                    await self._connection.execute(
+                        f'UPDATE {section.table} SET "{field.column}" = NULL WHERE tenant_id = $1', self._tenant_id
+                    )
+        for section in reversed(self._emptied):
+            # Those of a space lie in its partition, which is dropped when nobody reads it any more.
+            if section.name != "memory_vectors":
+                for table in (section.table, *section.also):
+                    await self._connection.execute(f"DELETE FROM {table} WHERE tenant_id = $1", self._tenant_id)
+
+    async def _section(self, staged: Staged, counts: Counts) -> None:
+        name = staged.section.name
+        if name == "artifacts":
+            await self._expect(staged, ARTIFACTS.format(rows=staged.source()), staged.rows)
+        elif name == "event_heads":
+            if counts.created:
+                await self._connection.execute(HEAD.format(rows=staged.source()), self._tenant_id)
+        else:
+            if name == "leases":
+                await self._connection.execute(TOKENS.format(rows=staged.source()), self._tenant_id)
+            await self._change(staged, counts)
+            await self._create(staged, counts)
+
+    async def _change(self, staged: Staged, counts: Counts) -> None:
+        """Rows that are there as others, where those of the file are wanted; what is part of them goes first."""
+        await self._clear(staged)
+        if not counts.changed or staged.section.name in NEVER_CHANGED:
+            return
+        changed = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'differs'")
+        update = staged.section.update(staged.table, staged.columns, CHANGED.format(fates=staged.fates))
+        if changed and update is not None:
+            await self._expect(staged, update, changed)
+
+    async def _clear(self, staged: Staged) -> None:
+        """Take away the parts of rows that are overwritten: those of the file take their place."""
+        whole, columns = PARTS_OF.get(staged.section.name, ("", ()))
+        other = self._staged.get(whole)
+        if other is None or not self._overwrite or whole in NEVER_CHANGED or staged.section.name == "memory_vectors":
+            return
+        fields = {field.name: field for field in staged.section.fields}
+        same = " AND ".join(f't."{fields[name].column}" = {fields[name].writes}' for name in columns)
+        await self._connection.execute(
+            f"DELETE FROM {staged.section.table} AS t USING {other.source()}{other.section.resolves}"
+            f" WHERE t.tenant_id = $1 AND {same} AND {CHANGED.format(fates=other.fates)}",
+            self._tenant_id,
+        )
+
+    async def _create(self, staged: Staged, counts: Counts) -> None:
+        again = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'again'")
+        if not counts.created + again:
+            return
+        if staged.section.name == "memory_vectors":
+            await self._vectors(staged, counts.created)
+            return
+        where = NEW.format(fates=staged.fates)
+        await self._expect(staged, staged.section.insert(staged.table, staged.columns, where), counts.created + again)
+        if staged.section.name == "memory_spaces":
+            await self._partitions(staged)
+
+    async def _partitions(self, staged: Staged) -> None:
+        """Partitions of the new spaces, which are attached at the very end: until then nobody waits for them."""
+        found = await self._connection.fetch(
+            f"SELECT t.number, t.dimensions FROM {staged.source()}"
+            " JOIN memory_spaces AS t ON t.tenant_id = $1 AND t.name = r.name"
+            f" WHERE {NEW.format(fates=staged.fates)}",
+            self._tenant_id,
+        )
+        for number, dimensions in found:
+            self._new_spaces[number] = dimensions
+            for sql in creation(number, dimensions)[:-1]:
+                await self._connection.execute(sql)
+
+    async def _vectors(self, staged: Staged, created: int) -> None:
+        where, numbers = NEW.format(fates=staged.fates), list(self._new_spaces)
+        done = 0
+        for number in numbers:
+            sql = staged.section.insert(
+                staged.table, staged.columns, f"{where} AND memory_spaces.number = {number}", into=table_of(number)
+            )
+            done += _count(await self._connection.execute(sql, self._tenant_id))
+        known = f"{where} AND memory_spaces.number <> ALL (ARRAY[{', '.join(map(str, numbers))}]::bigint[])"
+        sql = staged.section.insert(staged.table, staged.columns, known)
+        done += _count(await self._connection.execute(sql, self._tenant_id))
+        if done != created:
+            raise Interfered("memory_vectors")
+
+    async def _settle(self, outcome: Outcome) -> None:
+        """What can be written only now that every section has its rows."""
+        for name, staged in self._staged.items():
+            counts = outcome.sections[name]
+            late = staged.section.update(
+                staged.table, staged.columns,
+                f"{NEW.format(fates=staged.fates)} OR ({self._overwrite} AND {CHANGED.format(fates=staged.fates)})",
+                late=True,
+            )  # fmt: skip
+            if late is not None and counts.created + counts.changed:
+                await self._connection.execute(late, self._tenant_id)
+            for sql in staged.section.finish:
+                await self._connection.execute(sql, self._tenant_id)
+            if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
+                raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
+        items, spaces = self._staged.get("memory_items"), self._staged.get("memory_spaces")
+        if self._overwrite and items is not None and outcome.sections["memory_items"].changed:
+            named = [] if spaces is None else await self._connection.fetch(f"SELECT r.name FROM {spaces.source()}")
+            sql = STALE_VECTORS.format(rows=items.source(), where=CHANGED.format(fates=items.fates))
+            await self._connection.execute(sql, self._tenant_id, [row["name"] for row in named])
+        restored = any(outcome.sections[name].created for name in EVENTS if name in outcome.sections)
+        await self._connection.execute(WEBHOOK_HEAD, self._tenant_id, restored)
+        for number, dimensions in self._new_spaces.items():
+            await self._connection.execute(creation(number, dimensions)[-1])
+
+    async def _expect(self, staged: Staged, sql: str, rows: int) -> None:
+        """Run it; it is to write so many rows of the section."""
+        if _count(await self._connection.execute(sql, self._tenant_id)) != rows:
+            raise Interfered(staged.section.name)
+
+
+def _emptied(staged: Mapping[str, Staged]) -> tuple[Section, ...]:
+    """The sections that are emptied for those of a file: they themselves, and whatever refers to them."""
+    found = {name for name in staged if name not in NEVER_EMPTIED}
+    every = [section for section in sections() if section.table is not None and section.name not in NEVER_EMPTIED]
+    size = -1
+    while len(found) != size:
+        size = len(found)
+        found |= {section.name for section in every if any(parent.section in found for parent in section.parents)}
+    return tuple(section for section in every if section.name in found)
+
+
+def _count(status: str) -> int:
+    return int(status.rsplit(" ", 1)[1])

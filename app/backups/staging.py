@@ -1,0 +1,149 @@
+"""The rows of a backup in temporary tables of one connection, whole and checked, before anything is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+
+from app.backups.ancestry import has_cycle
+from app.backups.errors import BackupRefused
+from app.backups.format import Section as Begun
+from app.backups.reading import Lines
+from app.backups.rows import Whole
+from app.backups.sections import ARTIFACT_BYTES, sections
+from app.backups.staged import Staged
+
+# What bytes come to: which artifact, or which attachment, at which size, with which digests.
+WHOLE_TABLE = (
+    "CREATE TEMPORARY TABLE staged_wholes (section text, first text, second text, size_bytes bigint,"
+    " part_bytes integer, regular boolean, digest bytea, part_digests bytea)"
+)
+FALSE_ARTIFACT = (
+    "SELECT s.line FROM {rows} LEFT JOIN staged_wholes AS w ON w.section = 'artifact_bytes' AND"
+    " w.first = r.hash::text WHERE CASE WHEN w.section IS NULL THEN r.size_bytes > 0 OR"
+    " r.hash <> sha256('') OR r.part_digests <> '' ELSE w.digest <> r.hash OR w.size_bytes <> r.size_bytes"
+    " OR NOT w.regular OR w.part_digests <> r.part_digests OR (w.part_bytes <> r.part_bytes AND"
+    " octet_length(w.part_digests) > 32) OR w.part_bytes > r.part_bytes END OR r.part_bytes < 1 ORDER BY 1 LIMIT 1"
+)
+FALSE_ATTACHMENT = (
+    "SELECT s.line FROM {rows} LEFT JOIN staged_wholes AS w ON w.section = 'attachment_chunks'"
+    " AND w.first = r.path AND w.second = r.id WHERE CASE WHEN w.section IS NULL"
+    " THEN r.size_bytes > 0 OR r.digest <> sha256('') ELSE w.digest <> r.digest OR w.size_bytes <> r.size_bytes"
+    " OR NOT w.regular OR (w.part_bytes <> r.chunk_bytes AND octet_length(w.part_digests) > 32)"
+    " OR w.part_bytes > r.chunk_bytes END OR r.chunk_bytes < 1 ORDER BY 1 LIMIT 1"
+)
+
+
+class Staging:
+    """Takes the pieces of a file in. The temporary tables are gone with the connection."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self.connection = connection
+        self._known = {section.name: (number, section) for number, section in enumerate(sections())}
+        self._begun: dict[str, tuple[str, ...]] = {}
+        self._counts: dict[str, int] = {}
+
+    async def begin(self) -> None:
+        """Make room."""
+        await self.connection.execute(WHOLE_TABLE)
+
+    async def section(self, begun: Begun) -> None:
+        """A section begins; one that this release does not know is left out."""
+        if begun.name in self._known and begun.name != ARTIFACT_BYTES.name:
+            await self.connection.execute(
+                f"CREATE TEMPORARY TABLE {self._table(begun.name)}"
+                ' (line bigint GENERATED ALWAYS AS IDENTITY (CACHE 1000), "row" json)'
+            )
+            self._begun[begun.name] = tuple(begun.columns)
+            self._counts[begun.name] = 0
+
+    async def rows(self, lines: Lines) -> None:
+        """Rows of a section. Raises `BackupRefused` where PostgreSQL cannot read one."""
+        if lines.section not in self._begun:
+            return
+        text = await asyncio.to_thread(lines.text.replace, b"\\", b"\\\\")
+
+        async def parts() -> AsyncIterator[bytes]:
+            yield text
+
+        try:
+            await self.connection.copy_to_table(self._table(lines.section), source=parts(), columns=["row"])
+        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+            raise BackupRefused(
+                "rows", "PostgreSQL cannot read a row.", section=lines.section, row=lines.first
+            ) from error
+        self._counts[lines.section] += text.count(b"\n")
+
+    async def wholes(self, found: list[Whole]) -> None:
+        """What bytes came to; the list is empty afterwards."""
+        await self.connection.copy_records_to_table(
+            "staged_wholes",
+            records=[
+                (w.section, w.key[0], w.key[1] if len(w.key) > 1 else None, w.size_bytes, w.part_bytes, w.regular,
+                 w.digest, w.part_digests)
+                for w in found
+            ],
+        )  # fmt: skip
+        found.clear()
+
+    async def end(self, *, with_bytes: bool) -> dict[str, Staged]:
+        """What is staged, each section after those that its rows refer to, looked through as a whole.
+
+        Raises `BackupRefused` where a key is there twice, a row descends from itself, or bytes are not those promised.
+        """
+        await self.connection.execute("ANALYZE staged_wholes")
+        found = {
+            name: Staged(section, self._table(name), self._begun[name], self._counts[name])
+            for name, (_, section) in self._known.items()
+            if name in self._begun
+        }
+        for staged in found.values():
+            await self.connection.execute(f"ANALYZE {staged.table} (line)")
+            await self._each_once(staged)
+        await self._wholes_are_true(found, with_bytes=with_bytes)
+        for staged in found.values():
+            if await has_cycle(self.connection, staged):
+                raise BackupRefused("rows", "A row descends from itself.", section=staged.section.name)
+        return found
+
+    async def _each_once(self, staged: Staged) -> None:
+        names = [name for name in staged.section.key if name in staged.columns]
+        if len(names) < len(staged.section.key):
+            raise BackupRefused("sections", "A section without its key.", section=staged.section.name)
+        keys = ", ".join(f'r."{name}"' for name in names) or "()"
+        nulls = " OR ".join(f'r."{name}" IS NULL' for name in names) or "false"
+        twice = await self._fetch(
+            staged,
+            f"SELECT max(s.line) FROM {staged.source()} GROUP BY {keys}"
+            f" HAVING count(*) > 1 OR bool_or({nulls}) LIMIT 1",
+        )
+        if twice is not None:
+            raise BackupRefused("rows", "A key is there twice, or is null.", section=staged.section.name, row=twice)
+
+    async def _wholes_are_true(self, found: dict[str, Staged], *, with_bytes: bool) -> None:
+        for name, sql in (("artifacts", FALSE_ARTIFACT), ("attachments", FALSE_ATTACHMENT)):
+            if name in found and (with_bytes or name != "artifacts"):
+                false = await self._fetch(found[name], sql.format(rows=found[name].source()))
+                if false is not None:
+                    raise BackupRefused("rows", "The bytes are not those of the row.", section=name, row=false)
+
+        of_none = (
+            "SELECT EXISTS (SELECT FROM staged_wholes AS w WHERE w.section = 'artifact_bytes' AND NOT EXISTS ({}))"
+        )
+        known = "SELECT WHERE false"
+        if "artifacts" in found:
+            known = f"SELECT FROM {found['artifacts'].source()} WHERE r.hash::text = w.first"
+        if await self.connection.fetchval(of_none.format(known)):
+            raise BackupRefused("rows", "There are bytes of no artifact.", section=ARTIFACT_BYTES.name)
+
+    async def _fetch(self, staged: Staged, sql: str) -> int | None:
+        try:
+            found: int | None = await self.connection.fetchval(sql)
+        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+            raise BackupRefused("rows", "A value is not of its type.", section=staged.section.name) from error
+        return found
+
+    def _table(self, name: str) -> str:
+        return f"staged_{self._known[name][0]}"

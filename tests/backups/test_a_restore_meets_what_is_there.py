@@ -1,0 +1,135 @@
+"""Rows that are there as others: they stay, or nothing is restored, or they become what the file says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.db.sql import Statement
+from app.http.service import Service
+from tests.backups.files import end_of, pieces_of
+from tests.backups.rich import exported, restored, sections_of
+from tests.conftest import Make, new_tenant
+
+COUNTED = Statement(
+    "SELECT (SELECT count(*) FROM messages WHERE tenant_id = :t) + (SELECT count(*) FROM workflows"
+    " WHERE tenant_id = :t) + (SELECT count(*) FROM document_revisions WHERE tenant_id = :t) AS n"
+)
+
+
+async def changed(client: httpx.AsyncClient) -> None:
+    """Change what was restored: one row in each of several ways."""
+    make = Make(client)
+    for method, path, body in (
+        ("PATCH", "/v1/workflows/w", {"name": "changed"}),
+        ("DELETE", "/v1/workflows/empty", None),
+        ("PUT", "/v1/documents/col/d", {"changed": 1}),
+        ("PUT", "/v1/documents/col/d", {"changed": 2}),
+        ("PATCH", "/v1/memory/documents/item", {"content": "changed"}),
+        ("DELETE", "/v1/attachments?path=p", None),
+    ):
+        answer = await client.request(method, path, json=body)
+        assert answer.status_code < 300, answer.text
+    taken = await client.post("/v1/conversations/acquire", json={"path": "conv", "producer_id": "another"})
+    assert taken.status_code == 200, taken.text
+    # Another configuration of the user has the name of one that the file has.
+    assert (await client.delete("/v1/mcp/configs/c")).status_code == 204
+    await make.created("/v1/mcp/configs", id="other", user_id="u", name="srv", config={"command": "x"})
+    await make.workflow(id="new", name="only here")
+
+
+async def after_changes(fresh: Service, file: bytes, on_conflict: str) -> tuple[httpx.AsyncClient, dict[str, Any]]:
+    """A tenant with the file's rows, some of them changed; restored again, exactly as the preview told."""
+    client = await new_tenant(fresh)
+    sections_of(await restored(fresh, client, file))
+    await changed(client)
+    told = sections_of(await restored(fresh, client, file, "preview", on_conflict))
+    job = await restored(fresh, client, file, "merge", on_conflict)
+    if on_conflict != "fail":
+        assert sections_of(job) == told
+        for counts in told.values():
+            assert counts["skipped"] >= counts["conflicts"]
+    else:
+        assert job["error"]["sections"] == {name: counts for name, counts in told.items() if counts["conflicts"]}
+    return client, job
+
+
+async def test_what_is_there_stays_where_conflicts_are_skipped(file: bytes, fresh: Service) -> None:
+    client, job = await after_changes(fresh, file, "skip")
+    found = sections_of(job)
+
+    assert found["workflows"] == {
+        "created": 1, "kept": 0, "changed": 0, "conflicts": 1, "skipped": 1, "conflict_ids": ["w"]
+    } | {"kept": found["workflows"]["kept"]}  # fmt: skip
+    assert (await client.get("/v1/workflows/w")).json()["name"] == "changed"
+    assert (await client.get("/v1/workflows/empty")).status_code == 200
+    assert (await client.get("/v1/documents/col/d")).json() == {"changed": 2}
+    assert found["mcp_configs"]["conflict_ids"] == ["c"]
+    assert found["conversation_streams"]["conflicts"] == 1
+    # Not a batch of the file is put among those of another producer.
+    assert found["conversation_batches"]["created"] == 0
+    assert found["attachments"]["created"] >= 1
+    assert (await client.get("/v1/attachments?path=p&id=large&conversation_id=c")).status_code == 200
+    await client.aclose()
+
+
+async def test_nothing_is_restored_where_a_conflict_is_to_fail(file: bytes, fresh: Service) -> None:
+    client, job = await after_changes(fresh, file, "fail")
+
+    assert (job["state"], job["error"]["code"]) == ("failed", "restore_conflict")
+    assert (await client.get("/v1/workflows/empty")).status_code == 404
+    await client.aclose()
+
+
+async def test_what_is_there_becomes_what_the_file_says_where_it_is_overwritten(file: bytes, fresh: Service) -> None:
+    client, job = await after_changes(fresh, file, "overwrite")
+    found = sections_of(job)
+
+    assert found["workflows"]["changed"] == 1
+    assert (await client.get("/v1/workflows/w")).json()["name"] != "changed"
+    assert (await client.get("/v1/documents/col/d")).json() != {"changed": 2}
+    assert found["mcp_configs"]["conflict_ids"] == ["c"]
+    assert found["conversation_streams"]["changed"] == 1
+    assert (await client.put("/v1/documents/col/d", json={"changed": 3})).status_code == 200
+    assert len((await client.get("/v1/documents/col/d/revisions")).json()["items"]) == 2
+    hits = await client.post("/v1/memory/search", json={"query": "changed", "mode": "text", "top_k": 10})
+    assert hits.json()["items"] == []
+    await client.aclose()
+
+
+async def test_what_is_replaced_is_the_file_again(file: bytes, fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        sections_of(await restored(fresh, client, file))
+        await changed(client)
+        told = sections_of(await restored(fresh, client, file, "replace"))
+        after = end_of(pieces_of(await exported(fresh, client))).manifest
+
+    before = end_of(pieces_of(file)).manifest
+    same = {one.name: one.sha256 for one in before.sections}
+    # Events and tokens are never given out twice, and artifacts leave by collection.
+    assert {one.name for one in after.sections if same[one.name] != one.sha256} <= {"events", "event_heads", "leases"}
+    # One of three was deleted, and another one made.
+    assert (told["workflows"]["removed"], told["workflows"]["created"]) == (3, 3)
+
+
+async def test_a_preview_writes_nothing(file: bytes, fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        job = await restored(fresh, client, file, "preview")
+        assert sections_of(job)["messages"]["created"] > 0
+        count = await fresh.ground.database.row(COUNTED, t=client.headers["x-test-tenant"])
+        assert count is not None
+        assert count["n"] == 0
+        assert (await client.get("/v1/artifacts")).json()["items"] == []
+
+
+@pytest.mark.parametrize("mode", ["merge", "preview"])
+async def test_another_tenant_of_the_same_server_gets_what_this_one_has(
+    source: tuple[Service, httpx.AsyncClient], file: bytes, mode: str
+) -> None:
+    service, _ = source
+    async with await new_tenant(service) as other:
+        found = sections_of(await restored(service, other, file, mode))
+        assert sum(counts["kept"] for counts in found.values()) == 0
+        assert (await other.get("/v1/workflows/w")).status_code == (200 if mode == "merge" else 404)
