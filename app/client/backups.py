@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, BinaryIO, TypedDict, TypeVar, Unpack
 
 from app.client.bodies import Instant, Paging
 from app.client.call import Call, Page, nothing, one, page_of, path, query
@@ -13,7 +14,7 @@ from app.client.endpoint import Resource, endpoint, listing
 from app.client.exact import dump
 from app.client.operations import Job
 from app.client.record import Record
-from app.client.streamed import download, download_async
+from app.client.streamed import RAW, Source, download, download_async, upload, upload_async
 from app.client.transport import AsyncTransport, SyncTransport
 
 M = TypeVar("M")
@@ -59,8 +60,15 @@ class BackupFilter(Paging, total=False):
     created_before: Instant
 
 
+class RestoreFields(TypedDict, total=False):
+    """How a backup is restored: `mode` (`preview`, `merge`, `replace`), `on_conflict` (`skip`, `fail`, `overwrite`)."""
+
+    mode: str
+    on_conflict: str
+
+
 class Backups(Resource[M]):
-    """Backups: made by a job, downloaded, verified, deleted."""
+    """Backups: made by a job, downloaded, verified, restored, deleted."""
 
     @endpoint
     def create(self, **fields: Unpack[BackupFields]) -> Call[Backup]:
@@ -88,6 +96,16 @@ class Backups(Resource[M]):
         return Call("POST", path("backups", backup_id, "verify"), one(Job))
 
     @endpoint
+    def restore(self, file: bytes, **fields: Unpack[RestoreFields]) -> Call[Job]:
+        """Have a file restored, which is in memory as a whole; see `upload`."""
+        return Call("POST", path("backups", "restore"), one(Job), query(fields), body=file, content_type=RAW)
+
+    @endpoint
+    def restore_own(self, backup_id: str, **fields: Unpack[RestoreFields]) -> Call[Job]:
+        """Have one of this tenant's own backups restored."""
+        return Call("POST", path("backups", "restore"), one(Job), query({"backup_id": backup_id, **fields}))
+
+    @endpoint
     def delete(self, backup_id: str) -> Call[None]:
         """Delete a backup and its file, whether it is completed or still being made."""
         return Call("DELETE", path("backups", backup_id), nothing)
@@ -95,6 +113,10 @@ class Backups(Resource[M]):
 
 class SyncBackups(Backups[SyncTransport]):
     """Backups, with files that are never in memory as a whole."""
+
+    def upload(self, file: BinaryIO, **fields: Unpack[RestoreFields]) -> Job:
+        """Have what is in a file restored, from where it stands: it is read once to be measured, once to be sent."""
+        return upload(self._mode, _restore(fields), Source.of(file))
 
     def download(self, backup_id: str, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         """The file from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came."""
@@ -104,9 +126,19 @@ class SyncBackups(Backups[SyncTransport]):
 class AsyncBackups(Backups[AsyncTransport]):
     """Backups, with files that are never in memory as a whole."""
 
+    async def upload(self, file: BinaryIO, **fields: Unpack[RestoreFields]) -> Job:
+        """Have what is in a file restored, from where it stands: it is read once to be measured, once to be sent."""
+        source = await asyncio.to_thread(Source.of, file)
+        content, retry = source.chunks_as_they_come, self._mode.manner.retry
+        return await upload_async(self._mode, _restore(fields), content, source.size, retry)
+
     def download(self, backup_id: str, *, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """The file from `start` up to `end`, in pieces; a connection that breaks is taken up behind what came."""
         return download_async(self._mode, _content(backup_id), Wanted(start, end))
+
+
+def _restore(fields: RestoreFields) -> Call[Job]:
+    return Call("POST", path("backups", "restore"), one(Job), query(fields), content_type=RAW)
 
 
 def _content(backup_id: str) -> Call[None]:

@@ -389,6 +389,7 @@ SCRIPT = [
     Line("GET /v1/backups/{backup_id}", "gone"),
     Line("GET /v1/backups/{backup_id}/content", "gone"),
     Line("POST /v1/backups/{backup_id}/verify", "gone"),
+    Line("POST /v1/backups/restore", "own", content=b"no backup, as its job finds"),
     Line("DELETE /v1/backups/{backup_id}", "gone", ids={"backup_id": "{unused_backup_id}"}),
     Line("GET /v1/jobs", "list"),
     Line("GET /v1/jobs/{job_id}", "gone"),
