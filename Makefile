@@ -10,7 +10,7 @@ ARGS ?=
 # Options for pytest, for example: make test TESTS="tests/shape -x".
 TESTS ?=
 # How many test processes run at once: on two cores more than two, as much of a test is waiting.
-JOBS ?= 4
+JOBS ?= 3
 # Say UPGRADE=1 to let `make lock` take newer releases.
 UPGRADE ?=
 
@@ -64,7 +64,7 @@ flue: .venv/installed-dev ## Run Flue's own suites and the adapter's tests again
 supervaizer: .venv/installed-dev $(SUPERVAIZER) ## Run the Supervaizer adapter's tests with the real supervaizer (also part of `make test`)
 	$(BIN)/python -m pytest tests/supervaizer
 
-check: lint types imports test ## Everything that must be green: lint, types, imports, tests
+check: lint types imports coverage ## Everything that must be green: lint, types, imports, and the tests with their coverage
 
 lint: .venv/installed-dev ## Check style and formatting
 	$(BIN)/ruff check .
