@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import database, demo, events, importing, keys, runs, versions, webhooks
+from app.commands import backups, database, demo, events, importing, keys, runs, versions, webhooks
 from app.commands.dev import dev
 from app.commands.doctor import doctor
 from app.commands.documents import openapi, settings
@@ -50,6 +50,7 @@ app.command(epilog="Example: cairn migrate, or cairn migrate --check in a deploy
 app.add_typer(keys.app, name="keys")
 app.add_typer(webhooks.app, name="webhooks")
 app.command(epilog="Example: CAIRN_DATABASE__URL=postgresql://… cairn doctor")(doctor)
+app.add_typer(backups.app, name="backup")
 app.add_typer(database.app, name="database")
 app.command(epilog="Example: cairn openapi > openapi.json")(openapi)
 app.command(epilog="Example: cairn settings > .env.example")(settings)

@@ -37,6 +37,7 @@ ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor",
     "openapi", "settings", "database", "database dump", "database restore", "database digest",
+    "backup", "backup create", "backup list", "backup download", "backup verify", "backup restore",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
     "webhooks listen", "events", "events follow",
