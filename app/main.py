@@ -86,16 +86,19 @@ async def work(settings: Settings, until: asyncio.Event, on_ready: Callable[[], 
         database = await opened(settings)
         stack.push_async_callback(database.close)
         metrics = Metrics()
-        hints, _, delivering = await stack.enter_async_context(on_the_bus(settings, metrics, database))
+        hints, streams, delivering = await stack.enter_async_context(on_the_bus(settings, metrics, database))
         keys = Keys(database, settings.auth)
         if settings.background.metrics_port is not None:
             port = settings.background.metrics_port
             await stack.enter_async_context(telling(metrics, database, settings.http.host, port))
-        embedder = await stack.enter_async_context(embedder_of_worker(settings, metrics))
+        cache = cache_of(settings, metrics)
+        await cache.open()
+        stack.push_async_callback(cache.close)
+        embedder = await stack.enter_async_context(embedder_of(settings, cache, metrics))
         blobs = blobs_of(settings)
         stack.push_async_callback(blobs.close)
         await stack.enter_async_context(
-            background(settings, database, metrics, keys, hints, delivering, embedder, blobs)
+            background(settings, database, metrics, keys, hints, delivering, embedder, blobs, cache, streams)
         )
         on_ready()
         await until.wait()
@@ -166,21 +169,6 @@ async def embedder_of(settings: Settings, cache: Cache, metrics: Metrics) -> Asy
         yield embedder
     finally:
         await embedder.close()
-
-
-@asynccontextmanager
-async def embedder_of_worker(settings: Settings, metrics: Metrics) -> AsyncIterator[Embedder | None]:
-    """The same for a process that caches nothing else."""
-    if settings.embedder.url is None:
-        yield None
-        return
-    cache = cache_of(settings, metrics)
-    await cache.open()
-    try:
-        async with embedder_of(settings, cache, metrics) as embedder:
-            yield embedder
-    finally:
-        await cache.close()
 
 
 def blobs_of(settings: Settings) -> Blobs:
@@ -275,7 +263,7 @@ async def standing(service: Service, settings: Settings) -> AsyncIterator[None]:
             await tenants.ensure(database.once(""), DEFAULT_TENANT, "Default")
         if settings.background.enabled:
             await stack.enter_async_context(
-                background(settings, database, metrics, keys, hints, delivering, embedder, blobs)
+                background(settings, database, metrics, keys, hints, delivering, embedder, blobs, cache, streams)
             )
         yield
 

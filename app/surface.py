@@ -70,6 +70,7 @@ from app.memory.space_routes import routes as memory_space_routes
 from app.memory.space_store import SPACES_MAX
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
+from app.offboarding.routes import routes_of as offboarding_routes_of
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
 from app.signing import signer_of
@@ -146,6 +147,7 @@ HOLDERS = (
 # What each group of operations is about, in the order of the document.
 TAGS = {
     "tenants": "Tenants, their API keys and their rate limits.",
+    "offboardings": "Tenants that leave: how far that is, and the receipt.",
     "workflows": "What agents carry out; its content lies in versions.",
     "versions": "Immutable versions of a workflow, named by their content and ancestry.",
     "node versions": "The nodes of a version, in revisions, and what each remembers.",
@@ -217,6 +219,7 @@ def endpoints(settings: Settings) -> list[Endpoint]:
     addresses = Addresses(webhooks.allow_private)
     return [
         *tenant_routes,
+        *offboarding_routes_of(settings.auth.cache_seconds),
         *workflow_routes,
         *version_routes,
         *node_version_routes,

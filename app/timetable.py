@@ -17,6 +17,8 @@ from app.background.work import JobRunner
 from app.backups import store as backups
 from app.blobs.blobs import Blobs
 from app.bus.hints import Hints
+from app.bus.work import Streams
+from app.cache.cache import Cache
 from app.contexts.jobs import purge_expired as purge_contexts
 from app.db.database import Database
 from app.documents.store import purge as purge_documents
@@ -28,7 +30,10 @@ from app.http.metrics import Metrics
 from app.maintenance.jobs import cleaner
 from app.memory.indexing import IndexBuilder
 from app.memory.jobs import drop_deleted_spaces, purge_expired_items
+from app.offboarding.jobs import RUN_SECONDS as OFFBOARDING_SECONDS
+from app.offboarding.jobs import Offboarder
 from app.settings import Settings
+from app.signing import signer_of
 from app.submissions.jobs import expiry
 from app.surface import HOLDERS, SUBJECTS, kinds_of
 from app.tenants.keys import Keys
@@ -51,6 +56,7 @@ def timetable(
     housekeeping: ServiceLease,
     blobs: Blobs,
     builder: IndexBuilder,
+    offboarder: Offboarder,
 ) -> list[Entry]:
     """What runs beside the requests, and when."""
     idle = settings.background
@@ -96,6 +102,13 @@ def timetable(
         housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
         housekeeping.only(Entry("build indexes of memory", builder.look, settings.memory.index_look_seconds, limit=2)),
+        Entry(
+            "offboard tenants",
+            offboarder.run,
+            settings.offboarding.look_seconds,
+            limit=1,
+            run_seconds=OFFBOARDING_SECONDS,
+        ),
         Entry("end lapsed leases", expiry(settings.queue, hints), settings.queue.lapse_seconds, limit=200),
         *delivering.entries(),
     ]
@@ -111,6 +124,8 @@ async def background(
     delivering: Delivering,
     embedder: Embedder | None,
     blobs: Blobs,
+    cache: Cache,
+    streams: Streams,
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
     kinds = kinds_of(settings, embedder, blobs, hints)
@@ -120,7 +135,10 @@ async def background(
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     builder = IndexBuilder(settings.database, settings.memory, metrics.index_built)
-    entries = timetable(settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder)
+    offboarder = Offboarder(settings.offboarding, blobs, cache, streams, hints, signer_of(settings.signing))
+    entries = timetable(
+        settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder, offboarder
+    )
     runner = Runner(entries, database, metrics)
     runner.start()
     worker.start()
@@ -133,6 +151,7 @@ async def background(
                 await housekeeping.release(database)
                 await jobs.release(database)
                 await wholes.release(database)
+                await offboarder.release(database)
                 await keys.record_use()
         except (AppError, TimeoutError) as error:
             # The leases lapse by themselves, and the use of keys is no more than a hint.

@@ -48,8 +48,12 @@ class Blobs(Protocol):
         """Delete the object, or what was left of it. None of that name is no error."""
         ...
 
-    def names(self) -> AsyncIterator[Found]:
-        """Every object, and where the store shows it what killed writers left, in no order."""
+    def names(self, tenant_id: str | None = None) -> AsyncIterator[Found]:
+        """Every object, or those of one tenant, and where the store shows it what killed writers left, in no order."""
+        ...
+
+    async def leave(self, tenant_id: str) -> None:
+        """Keep nothing that names the tenant, once its objects are deleted; while one is there nothing happens."""
         ...
 
     async def check(self, seconds: float) -> str:

@@ -28,9 +28,9 @@ class Bucket(Objects):
     def __init__(self, settings: BlobSettings) -> None:
         super().__init__(lambda: _store(settings), settings.wait_seconds, TOLD)
 
-    async def names(self) -> AsyncIterator[Found]:
-        """Every object, in no order."""
-        listed = obstore.list(self.store)
+    async def names(self, tenant_id: str | None = None) -> AsyncIterator[Found]:
+        """Every object, or those of one tenant, in no order."""
+        listed = obstore.list(self.store, prefix=tenant_id)
         while True:
             with self._answering():
                 async with asyncio.timeout(self.wait_seconds):
@@ -38,9 +38,13 @@ class Bucket(Objects):
             if page is None:
                 return
             for one in page:
-                tenant_id, slash, name = one["path"].partition("/")
-                if slash:
-                    yield Found(tenant_id, name, one["size"], one["last_modified"])
+                owner, slash, name = one["path"].partition("/")
+                # A prefix ends where a name does, but that is the store's word.
+                if slash and tenant_id in (None, owner):
+                    yield Found(owner, name, one["size"], one["last_modified"])
+
+    async def leave(self, tenant_id: str) -> None:
+        """There is nothing but the objects."""
 
     async def check(self, seconds: float) -> str:
         """`bucket`, where it can be listed. Raises `Unavailable`."""

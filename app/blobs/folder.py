@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -43,9 +44,9 @@ class Folder(Objects):
         with self._answering():
             await asyncio.to_thread((self.folder / tenant_id / name).unlink, missing_ok=True)
 
-    async def names(self) -> AsyncIterator[Found]:
-        """Every object, and what killed writers left, in no order."""
-        walk = _walk(self.folder)
+    async def names(self, tenant_id: str | None = None) -> AsyncIterator[Found]:
+        """Every object, or those of one tenant, and what killed writers left, in no order."""
+        walk = _walk(self.folder, tenant_id)
         while True:
             with self._answering():
                 found = await asyncio.to_thread(lambda: list(islice(walk, LISTED_AT_ONCE)))
@@ -53,6 +54,11 @@ class Folder(Objects):
                 return
             for one in found:
                 yield one
+
+    async def leave(self, tenant_id: str) -> None:
+        """Remove the tenant's folder, if nothing is in it."""
+        with self._answering():
+            await asyncio.to_thread(_remove_if_empty, self.folder / tenant_id)
 
     async def check(self, seconds: float) -> str:
         """`folder`, where it can be written, or made. Raises `Unavailable`."""
@@ -62,12 +68,12 @@ class Folder(Objects):
         return "folder"
 
 
-def _walk(folder: Path) -> Iterator[Found]:
+def _walk(folder: Path, tenant_id: str | None) -> Iterator[Found]:
     if not folder.is_dir():
         return
     with os.scandir(folder) as tenants:
         for tenant in tenants:
-            if tenant.is_dir(follow_symlinks=False):
+            if tenant_id in (None, tenant.name) and tenant.is_dir(follow_symlinks=False):
                 yield from _files(tenant)
 
 
@@ -82,6 +88,16 @@ def _files(tenant: os.DirEntry[str]) -> Iterator[Found]:
                 modified_at = datetime.fromtimestamp(seen.st_mtime, UTC)
                 unfinished = _UNFINISHED(file.name) is not None
                 yield Found(tenant.name, file.name, seen.st_size, modified_at, unfinished)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
 
 
 def _settle(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from app.bus.work import Stream
+from app.bus.work import Stream, is_of
 from app.errors import Unavailable
 from app.settings import NatsSettings
 
@@ -19,6 +20,8 @@ API_SECONDS = 3.0
 CONSUMER = "cairn-webhooks"
 # What the server says, by the numbers that it promises.
 STREAM_MISSING, CONSUMER_MISSING, STREAM_DIFFERS, NO_ROOM = 10059, 10014, 10058, 10047
+# No message has this number, or a later one; none had it when it was to be deleted.
+MESSAGE_MISSING, MESSAGE_GONE = 10037, (10037, 10043, 10057)
 # Another process may declare the same at the same time, or what is declared may be deleted meanwhile.
 TRIES = 3
 
@@ -68,6 +71,33 @@ class Declared:
                         raise
         except Refused as refusal:
             raise Unavailable(self._explained(refusal)) from refusal
+
+    async def erase(self, client: Any, tenant_id: str) -> int:
+        """Delete the messages of a tenant; how many that were. Raises `Refused` and `FAILURES`."""
+        last, number, erased = (await ask(client, f"STREAM.INFO.{self.name}"))["state"]["last_seq"], 1, 0
+        while number <= last:
+            try:
+                got = await ask(client, f"STREAM.MSG.GET.{self.name}", {"seq": number, "next_by_subj": ">"})
+            except Refused as refusal:
+                if refusal.number != MESSAGE_MISSING:
+                    raise
+                break
+            found = got["message"]
+            if is_of(base64.b64decode(found.get("data") or ""), tenant_id):
+                erased += await self._delete(client, found["seq"])
+            number = found["seq"] + 1
+        return erased
+
+    async def _delete(self, client: Any, number: int) -> int:
+        try:
+            # Deleted so, its bytes are overwritten.
+            await ask(client, f"STREAM.MSG.DELETE.{self.name}", {"seq": number})
+        except Refused as refusal:
+            # It was done, or too old, meanwhile.
+            if refusal.number not in MESSAGE_GONE:
+                raise
+            return 0
+        return 1
 
     async def _stream(self, client: Any) -> None:
         try:

@@ -235,6 +235,18 @@ class JetStreams:
             with suppress(*FAILURES):
                 await self._client.publish(message.reply, what)
 
+    async def erase(self, tenant_id: str) -> int:
+        """Delete the messages of a tenant from every stream; how many that were. Raises `Unavailable`.
+
+        Subjects name no tenant, so each message that is there when it begins is read.
+        """
+        try:
+            return sum([await declared.erase(self._client, tenant_id) for declared in self._declared.values()])
+        except Refused as refusal:
+            raise Unavailable(f"JetStream refuses to delete messages: {refusal}.") from refusal
+        except FAILURES as error:
+            raise Unavailable(explained(error)) from error
+
     async def look(self, seconds: float) -> Sequence[Standing]:
         """How the streams are. Raises `Unavailable`."""
         try:

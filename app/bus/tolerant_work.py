@@ -91,6 +91,14 @@ class TolerantStreams:
             if found or time.monotonic() >= ends_at:
                 return found
 
+    async def erase(self, tenant_id: str) -> int:
+        """Hold no message of a tenant any more. Raises `Unavailable` without a line: it is not known what is there."""
+        erased = await self._embedded.erase(tenant_id)
+        line = self._keeper.line
+        if line is None or line.broken.is_set():
+            raise Unavailable(self._keeper.why)
+        return erased + await line.erase(tenant_id)
+
     async def look(self, seconds: float) -> Sequence[Standing]:
         """How the streams are, those of the server or those that stand in for them. Raises `Unavailable`."""
         if self._keeper.line is not None:

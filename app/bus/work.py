@@ -7,6 +7,7 @@ handed out anew.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -81,11 +82,25 @@ class Streams(Protocol):
         Dead letters are for readers outside: taking them here gives none.
         """
 
+    async def erase(self, tenant_id: str) -> int:
+        """Hold no message of a tenant any more; how many that were. Raises `Unavailable` where it cannot be done."""
+
     async def look(self, seconds: float) -> Sequence[Standing]:
         """How each stream is, within so many seconds. Raises `Unavailable`."""
 
     async def close(self) -> None:
         """End, within about a second."""
+
+
+def is_of(body: bytes, tenant_id: str) -> bool:
+    """Whether a message is one of this tenant: each names its tenant as `tenant_id`."""
+    if json.dumps(tenant_id).encode() not in body:
+        return False
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(read, dict) and read.get("tenant_id") == tenant_id
 
 
 def require_fit(works: Sequence[Work], most: int) -> None:
@@ -172,6 +187,19 @@ class EmbeddedStreams:
         """It is done."""
         self._taken[stream].pop(work_id, None)
         self._known[stream].pop(work_id, None)
+
+    async def erase(self, tenant_id: str) -> int:
+        """Forget what waits, and what is out and may come again."""
+        erased = 0
+        for stream in Stream:
+            waiting = [work for work in self._waiting[stream] if is_of(work.body, tenant_id)]
+            taken = [work for _, work in self._taken[stream].values() if is_of(work.body, tenant_id)]
+            for work in waiting:
+                self._waiting[stream].remove(work)
+            for work in (*waiting, *taken):
+                self.forget(stream, work.id)
+            erased += len(waiting) + len(taken)
+        return erased
 
     async def look(self, seconds: float) -> Sequence[Standing]:  # noqa: ARG002 - as every other
         """How many messages wait in this process, and how many are out."""

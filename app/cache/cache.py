@@ -49,6 +49,9 @@ class Cache(Protocol):
     async def delete(self, key: Key) -> None:
         """Keep it no more."""
 
+    async def erase(self, tenant_id: str) -> int:
+        """Keep nothing of a tenant any more; how many values that were. Raises `Unavailable`."""
+
     async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the program answers, within the cache's bound. Raises `Unavailable` where there is no Redis."""
 

@@ -65,6 +65,12 @@ class EmbeddedCache:
         for key in [key for key in self._kept if tenant_id in (None, key.tenant_id)]:
             self._drop(key)
 
+    async def erase(self, tenant_id: str) -> int:
+        """Keep nothing of a tenant any more; how many values that were."""
+        before = len(self._kept)
+        self.forget(tenant_id)
+        return before - len(self._kept)
+
     async def run(
         self,
         script: Script,  # noqa: ARG002 - as every cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ PROBE_SECONDS = 1.0
 WAITING_MAX = 10_000
 BATCH_MAX = 100
 CLOSE_SECONDS = 0.5
+# How many keys one step of a search looks at, and the longest wait for it.
+SCANNED, SCAN_SECONDS = 1000, 5.0
 _FAILURES = (RedisError, OSError, TimeoutError, ValueError)
 
 Took = Callable[[str, float], None]
@@ -104,6 +107,22 @@ class RedisCache:
         """Keep it no more. Raises `Unavailable`."""
         await self._ask("delete", "DEL", self._name(key))
 
+    async def erase(self, tenant_id: str) -> int:
+        """Keep nothing of a tenant any more; how many values that were. Raises `Unavailable`.
+
+        Every key of the service is looked at, so it takes a moment; others are served meanwhile.
+        """
+        pattern, erased, cursor = f"{_literal(self._prefix)}:*:{tenant_id}:*", 0, b"0"
+        while True:
+            words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED)
+            cursor, found = await self._ask("scan", *words, seconds=SCAN_SECONDS)
+            # A name may hold what looks like another tenant's place.
+            keys = [key for key in found if self._tenant_of(key) == tenant_id.encode()]
+            if keys:
+                erased += await self._ask("unlink", "UNLINK", *keys, seconds=SCAN_SECONDS)
+            if int(cursor) == 0:
+                return erased
+
     async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the program answers. Raises `Unavailable`."""
         words = (len(keys), *(self._name(key) for key in keys), *arguments)
@@ -137,6 +156,9 @@ class RedisCache:
     def _name(self, key: Key) -> str:
         # Kinds and tenants hold no colon; a name may, and comes last.
         return f"{self._prefix}:{key.kind}:{key.tenant_id}:{key.name}"
+
+    def _tenant_of(self, name: bytes) -> bytes:
+        return name[len(self._prefix.encode()) + 1 :].split(b":", 2)[1]
 
     async def _ask(self, what: str, *words: Word, seconds: float | None = None) -> Any:
         if self.broken.is_set() or self._closing or len(self._waiting) >= WAITING_MAX:
@@ -221,6 +243,11 @@ class RedisCache:
 
 class _NotKnown(Unavailable):
     """Redis has not seen the program since it began."""
+
+
+def _literal(text: str) -> str:
+    """A pattern of Redis that this text alone matches."""
+    return re.sub(r"([*?\[\]\\^])", r"\\\1", text)
 
 
 def _give_up(answer: asyncio.Future[Any]) -> None:

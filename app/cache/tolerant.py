@@ -73,6 +73,10 @@ class TolerantCache:
         except Unavailable:
             return
 
+    async def erase(self, tenant_id: str) -> int:
+        """Keep nothing of a tenant any more. Raises `Unavailable`: while it is away, nobody knows what it keeps."""
+        return await self._there().erase(tenant_id)
+
     async def run(self, script: Script, keys: Sequence[Key], arguments: Sequence[Word]) -> Any:
         """What the program answers. Raises `Unavailable`, at once while Redis is known to be away."""
         return await self._there().run(script, keys, arguments)

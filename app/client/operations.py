@@ -22,6 +22,7 @@ class Tenant(Record):
     id: str
     name: str | None
     created_at: datetime | None
+    closed_at: datetime | None
 
 
 class ApiKey(Record):

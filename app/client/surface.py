@@ -22,6 +22,7 @@ from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
 from app.client.memory import MemoryDocuments, MemoryRecords, MemorySpaces
 from app.client.memory_search import Memory
+from app.client.offboardings import Offboardings
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.sessions import Checkpoints, Sessions
 from app.client.stamps import FormatStamps
@@ -40,6 +41,7 @@ class Surface(Generic[M]):
         self._mode = mode
         self.service: Service[M] = Service(mode)
         self.tenants: Tenants[M] = Tenants(mode)
+        self.offboardings: Offboardings[M] = Offboardings(mode)
         self.api_keys: ApiKeys[M] = ApiKeys(mode)
         self.jobs: Jobs[M] = Jobs(mode)
         self.events: Events[M] = Events(mode)

@@ -16,7 +16,9 @@ waiting AS MATERIALIZED (
 ), open AS MATERIALIZED (
   SELECT tenant_id FROM free
   UNION ALL
+  -- What is left of a tenant that is gone gets no position: those who removed it remove this too.
   SELECT t.tenant_id FROM tenant AS t WHERE NOT EXISTS (SELECT FROM event_heads AS h WHERE h.tenant_id = t.tenant_id)
+    AND EXISTS (SELECT FROM tenants AS n WHERE n.tenant_id = t.tenant_id)
 ), taken AS (
   DELETE FROM outbox AS o USING waiting AS w
   WHERE o.ctid = w.place AND w.tenant_id = ANY (ARRAY(SELECT tenant_id FROM open)) RETURNING o.*

@@ -184,6 +184,8 @@ class Endpoint(APIRoute):
         settings = call.ground.settings
         bytes_max = self.upload_bytes_max or settings.upload_bytes_max
         async with receiving(call.receive, declared, settings, bytes_max) as call.received:
+            # It may have taken hours: the key may be revoked by now, or the tenant closed.
+            await call.check_caller()
             return await self.serve(call, path_values)
 
     async def _carry_out(self, call: Call, path_values: list[str]) -> Answer | Response:

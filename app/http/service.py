@@ -29,6 +29,8 @@ from app.http.router import Router
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
 DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
+# Whose body takes longer to arrive shows its key once more: it may be revoked by then.
+TRUSTED_SECONDS = 5.0
 STOPPED = "The service stopped before it had the answer; send this again, under the same Idempotency-Key."
 # Where two of them disagree, whoever reads the first and whoever reads the last do different things.
 _GIVEN_ONCE = frozenset(
@@ -102,7 +104,7 @@ class Service(FastAPI):
             if call.method in MUTATING:
                 check_coding(headers.get("content-encoding"))
             if call.method in MUTATING and not endpoint.streams and not endpoint.receives:
-                call.raw_body = await receive_body(receive, headers.get("content-length"), self.ground.settings)
+                await self._receive(call, headers.get("content-length"), receive)
             answer = await endpoint.serve(call, values)
             if isinstance(answer, Answer):
                 await outlet.answer(answer)
@@ -137,6 +139,12 @@ class Service(FastAPI):
             call.caller = await self.authenticator.caller(*given)
             call.find_caller = partial(self.authenticator.caller, *given)
         return call
+
+    async def _receive(self, call: Call, declared: str | None, receive: Receive) -> None:
+        started = time.perf_counter()
+        call.raw_body = await receive_body(receive, declared, self.ground.settings)
+        if time.perf_counter() - started > TRUSTED_SECONDS:
+            await call.check_caller()
 
     async def _refuse(self, error: Exception, outlet: _Outlet, scope: Scope, raw_path: str, route: str) -> None:
         """Answer with the problem that an error stands for.

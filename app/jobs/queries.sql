@@ -39,12 +39,15 @@ WITH changed AS (
 
 -- name: claim
 -- SKIP LOCKED: runners pass each other. A runner that was silent beyond its lease, by the database's clock, has lost
--- the job; that counts as an attempt, so a job that kills its runners ends too.
+-- the job; that counts as an attempt, so a job that kills its runners ends too. Those of a tenant that is closed wait,
+-- but for the backup that is made before it leaves.
 WITH free AS (
-  SELECT tenant_id, id FROM jobs
+  SELECT tenant_id, id FROM jobs AS j
   WHERE (state = 'queued'
       OR (state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp())))
     AND (kind = ANY (CAST(:kinds AS text[]))) <> CAST(:but AS boolean)
+    AND (kind = 'backup.create' OR EXISTS (
+      SELECT FROM tenants AS n WHERE n.tenant_id = j.tenant_id AND n.closed_at IS NULL))
   ORDER BY COALESCE(lease_expires_at, created_at), id LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE jobs AS t SET

@@ -125,8 +125,9 @@ WITH deleted AS (
 )
 
 -- name: due
-SELECT tenant_id, thresholds FROM cleanup_schedules WHERE due_at <= clock_timestamp()
-ORDER BY due_at LIMIT CAST(:limit AS bigint)
+SELECT s.tenant_id, s.thresholds FROM cleanup_schedules AS s JOIN tenants AS n USING (tenant_id)
+WHERE s.due_at <= clock_timestamp() AND n.closed_at IS NULL
+ORDER BY s.due_at LIMIT CAST(:limit AS bigint)
 
 -- name: done
 UPDATE cleanup_schedules SET last_success_at = clock_timestamp(), last_counts = CAST(:counts AS jsonb),

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.settings.background import BackgroundSettings, QueueSettings
 from app.settings.blobs import BlobSettings
-from app.settings.keeping import BackupSettings, RetentionSettings, SigningSettings
+from app.settings.keeping import BackupSettings, OffboardingSettings, RetentionSettings, SigningSettings
 from app.settings.memory import EmbedderSettings, MemorySettings
 from app.settings.servers import DatabaseSettings, NatsSettings, RedisSettings
 from app.settings.serving import AuthSettings, HttpSettings, LogSettings, TracingSettings
@@ -26,6 +26,7 @@ __all__ = [
     "LogSettings",
     "MemorySettings",
     "NatsSettings",
+    "OffboardingSettings",
     "QueueSettings",
     "RedisSettings",
     "RetentionSettings",
@@ -62,6 +63,7 @@ class Settings(BaseSettings):
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
     backups: BackupSettings = Field(default_factory=BackupSettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    offboarding: OffboardingSettings = Field(default_factory=OffboardingSettings)
     signing: SigningSettings = Field(default_factory=SigningSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     tracing: TracingSettings = Field(default_factory=TracingSettings)

@@ -33,6 +33,22 @@ class RetentionSettings(Group):
     batch_rows: int = Field(500, ge=1, le=10_000, description="Rows that leave in one transaction, at most.")
 
 
+class OffboardingSettings(Group):
+    """How tenants leave."""
+
+    look_seconds: float = Field(5, gt=0, le=3600, description="How often tenants that leave are looked for.")
+    batch_rows: int = Field(
+        2000, ge=1, le=10_000, description="Rows of a tenant that leave in one transaction, at most."
+    )
+    settle_seconds: float = Field(
+        300,
+        ge=0,
+        le=86_400,
+        description="Pause before everything is looked for once more: longer than the longest request may take, from"
+        " the end of its body.",
+    )
+
+
 class SigningSettings(Group):
     """The key that signs manifests of backups and receipts."""
 

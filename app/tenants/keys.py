@@ -21,6 +21,7 @@ from app.db.sql import Statement
 from app.errors import Forbidden, NotFound, Unauthenticated
 from app.http.caller import TENANT_ID, Caller, Rate
 from app.settings import AuthSettings
+from app.tenants.errors import TenantClosed
 
 PREFIX = "cairn_"
 DEFAULT_TENANT = "default"
@@ -28,13 +29,13 @@ CACHED_MAX = 10_000
 KIND = "keys"
 
 _FIND = Statement(
-    "SELECT k.tenant_id, k.id, k.scopes, t.limits,"
+    "SELECT k.tenant_id, k.id, k.scopes, t.limits, t.closed_at IS NOT NULL AS closed,"
     " CAST(EXTRACT(epoch FROM k.expires_at - clock_timestamp()) AS float8) AS seconds_left"
     " FROM api_keys AS k JOIN tenants AS t USING (tenant_id)"
     " WHERE k.key_hash = :key_hash AND k.revoked_at IS NULL"
     " AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
 )
-_TENANT = Statement("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id")
+_TENANT = Statement("SELECT closed_at IS NOT NULL AS closed FROM tenants WHERE tenant_id = :tenant_id")
 # SKIP LOCKED: a key that is being changed, in a batch perhaps, holds up no other; its next use is written down.
 _USED = Statement(
     "WITH used AS MATERIALIZED ("
@@ -82,7 +83,7 @@ class Keys:
     _used: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def caller(self, authorization: str | None, tenant: str | None) -> Caller:
-        """Who calls. Raises `Unauthenticated`, `Forbidden` (another tenant named), `NotFound` (unknown tenant)."""
+        """Who calls. Raises `Unauthenticated`, `Forbidden` (another tenant named), `TenantClosed`, `NotFound`."""
         if self.settings.mode == "off":
             return await self._operator(tenant or DEFAULT_TENANT)
         key = _bearer(authorization)
@@ -103,6 +104,8 @@ class Keys:
                 found = await self._flights.one((tenant, self._changes), ask)
             if found is None:
                 raise NotFound("There is no such tenant; the operator makes one with PUT /v1/tenants/{id}.")
+            if found["closed"]:
+                raise _closed()
             _bound(self._tenants)
             self._tenants[tenant] = time.monotonic() + self.settings.cache_seconds
         return Caller(tenant, None, frozenset({"admin"}), operator=True)
@@ -131,6 +134,8 @@ class Keys:
         if found is None:
             self._cached.pop(key_hash, None)
             return None
+        if found["closed"]:
+            raise _closed()
         read_rate, write_rate = _rates(found["limits"])
         caller = Caller(
             found["tenant_id"], found["id"], frozenset(found["scopes"]), read_rate=read_rate, write_rate=write_rate
@@ -173,6 +178,10 @@ class Keys:
 
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="cairn"'}
+
+
+def _closed() -> TenantClosed:
+    return TenantClosed("The tenant is on its way out; nobody acts for it any more.")
 
 
 def _bearer(authorization: str | None) -> str:

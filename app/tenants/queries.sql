@@ -1,13 +1,19 @@
+-- fragment: leaving
+EXISTS (SELECT FROM offboardings AS o WHERE o.tenant_id = :tenant_id AND o.state <> 'completed')
+
+-- name: leaving
+SELECT {{leaving}} AS leaving
+
 -- name: put
 WITH put AS (
   INSERT INTO tenants AS t (tenant_id, name, metadata)
   SELECT :tenant_id, :name, COALESCE(:metadata, CAST('{}' AS jsonb))
-  WHERE :may_create OR EXISTS (SELECT FROM tenants WHERE tenant_id = :tenant_id)
+  WHERE (:may_create OR EXISTS (SELECT FROM tenants WHERE tenant_id = :tenant_id)) AND NOT {{leaving}}
   ON CONFLICT (tenant_id) DO UPDATE SET
     name = CASE WHEN :set_name THEN excluded.name ELSE t.name END,
     metadata = CASE WHEN :set_metadata THEN excluded.metadata ELSE t.metadata END,
     revision = t.revision + 1, updated_at = clock_timestamp()
-  WHERE CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match)
+  WHERE t.closed_at IS NULL AND (CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match))
   RETURNING t.*, old.tenant_id IS NULL AS fresh
 ), head AS (
   INSERT INTO event_heads (tenant_id, position) SELECT tenant_id, 0 FROM put WHERE fresh
@@ -44,7 +50,8 @@ WITH changed AS (
 
 -- name: ensure
 WITH made AS (
-  INSERT INTO tenants (tenant_id, name) SELECT :tenant_id, :name ON CONFLICT DO NOTHING RETURNING tenant_id
+  INSERT INTO tenants (tenant_id, name) SELECT :tenant_id, :name WHERE NOT {{leaving}}
+  ON CONFLICT DO NOTHING RETURNING tenant_id
 )
 INSERT INTO event_heads (tenant_id, position) SELECT tenant_id, 0 FROM made ON CONFLICT DO NOTHING
 

@@ -12,14 +12,14 @@ from app.http.caller import TENANT_ID, permits
 from app.http.endpoint import Routes
 from app.http.paging import page
 from app.tenants import store
-from app.tenants.errors import KeyConflict
+from app.tenants.errors import KeyConflict, TenantLeaving
 from app.tenants.keys import key_of, new_key
 from app.tenants.schemas import ApiKey, KeyList, KeyPage, Limits, NewKey, Tenant, TenantFields, TenantList, TenantPage
 
 routes = Routes("tenants")
 
 
-def _operator(call: Call, tenant_id: str) -> str:
+def operators(call: Call, tenant_id: str) -> str:
     """The tenant, if the caller is the operator; to a tenant's own key other tenants do not exist."""
     if not call.caller.operator:
         if call.caller.tenant_id != tenant_id:
@@ -36,11 +36,11 @@ def _visible(call: Call, tenant_id: str) -> str:
     return tenant_id
 
 
-@routes.put("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant, status_code=201)
+@routes.put("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant, status_code=201, errors=(TenantLeaving,))
 async def put_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
     """Make a tenant, or update the fields given. Operator only. 201 when made, 200 when it was there."""
     return await store.put(
-        call.writer, _operator(call, tenant_id), body.given(), call.if_match, may_create=call.may_create
+        call.writer, operators(call, tenant_id), body.given(), call.if_match, may_create=call.may_create
     )
 
 
@@ -53,7 +53,7 @@ async def get_tenant(call: Call, tenant_id: str) -> Answer:
 @routes.patch("/v1/tenants/{tenant_id}", scope="admin", response_model=Tenant)
 async def patch_tenant(call: Call, tenant_id: str, body: TenantFields) -> Answer:
     """Update the fields given. Operator only."""
-    return await store.patch(call.writer, _operator(call, tenant_id), body.given(), call.if_match)
+    return await store.patch(call.writer, operators(call, tenant_id), body.given(), call.if_match)
 
 
 @routes.get("/v1/tenants", scope="admin", response_model=TenantPage)
@@ -73,7 +73,7 @@ async def put_limits(call: Call, tenant_id: str, body: Limits) -> Answer:
     """Replace the limits of a tenant; they hold as soon as a revocation would. Operator only."""
     call.moved.append(key_of(tenant_id))
     given = json.dumps(body.model_dump(exclude_none=True)).encode()
-    return await store.put_limits(call.writer, _operator(call, tenant_id), given, call.if_match)
+    return await store.put_limits(call.writer, operators(call, tenant_id), given, call.if_match)
 
 
 @routes.post("/v1/api-keys", scope="admin", response_model=ApiKey, status_code=201, errors=(KeyConflict,))

@@ -76,6 +76,7 @@ class Tenant(BaseModel):
     metadata: dict[str, Any]
     created_at: datetime
     updated_at: datetime
+    closed_at: datetime | None = Field(description="Since when it is on its way out, and nobody acts for it.")
 
 
 class ApiKey(BaseModel):

@@ -10,8 +10,11 @@ from app.db.page import Listing, Sort
 from app.db.shape import Shape, computed, instant, plain
 from app.db.sql import load
 from app.errors import NotFound, changed
+from app.tenants.errors import TenantLeaving
 
-TENANT = Shape(plain("id", "tenant_id"), "name", "metadata", instant("created_at"), instant("updated_at"))
+TENANT = Shape(
+    plain("id", "tenant_id"), "name", "metadata", instant("created_at"), instant("updated_at"), instant("closed_at")
+)
 KEY = Shape(
     "id", "name", "key_hint", "scopes", instant("expires_at"), instant("revoked_at"), instant("last_used_at"),
     instant("created_at"),
@@ -50,12 +53,15 @@ async def ensure(database: Writer, tenant_id: str, name: str) -> None:
 async def put(
     writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None, *, may_create: bool
 ) -> Answer:
-    """Make the tenant if that is allowed, or update the fields given. Raises `PreconditionFailed`."""
+    """Make the tenant if that is allowed, or update the fields given. Raises `PreconditionFailed`, `TenantLeaving`."""
     answer = await writer.answer(
         _SQL["put"], tenant_id=tenant_id, if_match=if_match, may_create=may_create, **_members(fields)
     )
     if answer is not None:
         return answer
+    leaving = await writer.row(_SQL["leaving"], tenant_id=tenant_id)
+    if leaving is not None and leaving["leaving"]:
+        raise TenantLeaving("A tenant of this id is on its way out; make it anew once its offboarding is completed.")
     stored = await writer.row(_SQL["get"], tenant_id=tenant_id)
     raise changed("tenant", None if stored is None else stored["revision"])
 

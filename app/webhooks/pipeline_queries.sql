@@ -6,6 +6,10 @@ CASE WHEN w.failing_since IS NULL THEN CAST(:concurrency AS int) ELSE 1 END
 -- fragment: failing_for_long
 clock_timestamp() - w.failing_since >= make_interval(secs => CAST(:disable_after_seconds AS float8))
 
+-- fragment: open_tenant
+-- What waits for a tenant that is closed goes on waiting.
+EXISTS (SELECT FROM tenants AS n WHERE n.tenant_id = w.tenant_id AND n.closed_at IS NULL)
+
 -- fragment: next_lane
 -- One look into the index, however many wait in a lane.
 SELECT n.tenant_id, n.webhook_id, n.due_at, l.turn + 1
@@ -20,8 +24,8 @@ FROM lane AS l CROSS JOIN LATERAL (
 -- for ever behind others. A head and its deliveries move in one commit: no event is skipped, none is handed out twice.
 WITH head AS MATERIALIZED (
   SELECT h.tenant_id, h.position, e.position AS last
-  FROM webhook_heads AS h JOIN event_heads AS e USING (tenant_id)
-  WHERE e.position > h.position
+  FROM webhook_heads AS h JOIN event_heads AS e USING (tenant_id) JOIN tenants AS n USING (tenant_id)
+  WHERE e.position > h.position AND n.closed_at IS NULL
   ORDER BY random() LIMIT 64 FOR UPDATE OF h SKIP LOCKED
 ), event AS MATERIALIZED (
   SELECT h.tenant_id, e.position, e.sequenced_at, e.id, e.type
@@ -93,7 +97,7 @@ WITH RECURSIVE lane AS (
 ), held AS MATERIALIZED (
   SELECT l.turn FROM lane AS l CROSS JOIN LATERAL (
     SELECT w.id FROM webhooks AS w
-    WHERE w.tenant_id = l.tenant_id AND w.id = l.webhook_id AND w.enabled
+    WHERE w.tenant_id = l.tenant_id AND w.id = l.webhook_id AND w.enabled AND {{open_tenant}}
       AND (SELECT count(*) FROM (
              SELECT FROM webhook_deliveries AS u
              WHERE u.tenant_id = w.tenant_id AND u.webhook_id = w.id AND u.status IN ('queued', 'sending')
@@ -206,7 +210,8 @@ WITH found AS MATERIALIZED (
     WHERE d.tenant_id = g.tenant_id AND d.id = g.id AND d.dispatch = g.dispatch AND d.status = 'queued' LIMIT 1
   ) AS d
   LEFT JOIN LATERAL (
-    SELECT w.* FROM webhooks AS w WHERE w.tenant_id = d.tenant_id AND w.id = d.webhook_id AND w.enabled LIMIT 1
+    SELECT w.* FROM webhooks AS w
+    WHERE w.tenant_id = d.tenant_id AND w.id = d.webhook_id AND w.enabled AND {{open_tenant}} LIMIT 1
   ) AS w ON true
 ), claimed AS (
   UPDATE webhook_deliveries AS d SET

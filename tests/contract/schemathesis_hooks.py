@@ -25,6 +25,10 @@ OPERATORS = (
     "PUT /v1/tenants/{tenant_id}",
     "PATCH /v1/tenants/{tenant_id}",
     "PUT /v1/tenants/{tenant_id}/limits",
+    "DELETE /v1/tenants/{tenant_id}",
+    "GET /v1/offboardings",
+    "GET /v1/offboardings/{offboarding_id}",
+    "GET /v1/offboardings/{offboarding_id}/receipt",
 )
 
 

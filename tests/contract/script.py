@@ -6,6 +6,7 @@ A new route needs its line here; the walk over the OpenAPI document fails withou
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -96,6 +97,10 @@ SCRIPT = [
     Line("PUT /v1/tenants/{tenant_id}", "operator", {"name": SECRET}),
     Line("GET /v1/tenants/{tenant_id}", "gone"),
     Line("PATCH /v1/tenants/{tenant_id}", "operator", {"name": SECRET}),
+    Line("DELETE /v1/tenants/{tenant_id}", "operator", ids={"tenant_id": "{leaving_id}"}),
+    Line("GET /v1/offboardings", "operator"),
+    Line("GET /v1/offboardings/{offboarding_id}", "operator"),
+    Line("GET /v1/offboardings/{offboarding_id}/receipt", "operator"),
     Line("GET /v1/tenants", "list"),
     Line("GET /v1/tenants/{tenant_id}/limits", "gone"),
     Line("PUT /v1/tenants/{tenant_id}/limits", "operator", {"burst": 1000, "requests_per_second": 1000}),
@@ -491,10 +496,13 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     await end_deliveries(database_url, tenant_id)
     backups = [(await made("POST", "/v1/backups", {"label": SECRET})).json()["id"] for _ in range(2)]
     await complete_backups(database_url, tenant_id)
+    leaving_id = await arrange_offboardings(database_url, tenant_id)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
         "tenant_id": tenant_id,
+        "leaving_id": leaving_id,
+        "offboarding_id": "off",
         "workflow_id": "w",
         "version_id": "v",
         "other_id": "child",
@@ -565,6 +573,25 @@ async def end_deliveries(database_url: str, tenant_id: str) -> None:
         )
     finally:
         await connection.close()
+
+
+async def arrange_offboardings(database_url: str, tenant_id: str) -> str:
+    """A tenant that has left, and one that may leave, whose id it gives: the operator's work."""
+    receipt = {
+        "offboarding_id": "off", "tenant_sha256": HASH, "counts": {}, "started_at": "2026-01-01T00:00:00.000000Z",
+        "ended_at": "2026-01-01T00:00:00.000000Z", "verified_zero": True, "server_version": "0",
+    }  # fmt: skip
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(
+            "INSERT INTO offboardings (tenant_id, id, state, receipt, ended_at)"
+            " VALUES ($1, 'off', 'completed', $2, now()) ON CONFLICT DO NOTHING",
+            f"sha256:{HASH}", json.dumps({"receipt": receipt, "signature": None}),
+        )  # fmt: skip
+        await connection.execute("INSERT INTO tenants (tenant_id) VALUES ($1)", f"leaving-{tenant_id}")
+    finally:
+        await connection.close()
+    return f"leaving-{tenant_id}"
 
 
 async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> dict[str, str]:

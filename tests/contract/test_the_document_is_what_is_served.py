@@ -129,7 +129,7 @@ async def test_the_service_keeps_every_promise_of_its_document(
 ) -> None:
     url = await clone()
     # No stream may outlast the question.
-    with serving(url, http__live_stream_seconds=0.5) as api:
+    with serving(url, http__live_stream_seconds=0.5, auth__cache_seconds=0.05) as api:
         run = tried(api, await prepared(api, url), tmp_path)
         assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
         async with httpx.AsyncClient(base_url=api.url) as client:

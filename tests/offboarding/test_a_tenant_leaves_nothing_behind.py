@@ -1,0 +1,280 @@
+"""Offboarding: from the first moment nobody acts for the tenant, and in the end it is named nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from app.bus.work import Stream, Work
+from app.cache.cache import Key
+from app.db.sql import Statement
+from app.embedded import Servers
+from app.events.jobs import sequencer
+from app.http.service import Service
+from app.main import streams_of
+from app.offboarding.jobs import Offboarder
+from app.offboarding.receipt import read
+from tests.conftest import ADMIN_KEY, http, running, settings_for
+from tests.contract.script import arrange
+from tests.digests import digests
+from tests.offboarding.leaving import (
+    AT_ONCE,
+    SIGNER,
+    begun,
+    carried_out,
+    places_in_folder,
+    places_in_redis,
+    places_in_streams,
+    places_in_tables,
+)
+from tests.waiting import eventually
+
+# Nothing else that is stored holds this text by chance.
+LEAVING, STAYING = "acme-e5d1", "acme-e5d1-2"
+SETTLING = Statement("SELECT state FROM offboardings")
+
+
+@dataclass
+class Place:
+    """A service with a rich tenant, and another one whose id begins with that tenant's."""
+
+    service: Service
+    operator: httpx.AsyncClient
+    folder: Path
+    runner: Offboarder
+    clients: list[httpx.AsyncClient]
+
+    async def connection(self) -> asyncpg.Connection:
+        return await asyncpg.connect(self.service.ground.database.url)
+
+    async def client(self, tenant_id: str) -> httpx.AsyncClient:
+        key = {"name": "k", "scopes": ["admin", "*:read", "*:write"]}
+        made = await self.operator.post("/v1/api-keys", json=key, headers={"x-tenant-id": tenant_id})
+        assert made.status_code == 201, made.text
+        self.clients.append(http(self.service, authorization=f"Bearer {made.json()['key']}"))
+        return self.clients[-1]
+
+    async def offboarding(self, offboarding_id: str) -> dict[str, Any]:
+        answer = await self.operator.get(f"/v1/offboardings/{offboarding_id}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+async def place(clone: Callable[[], Awaitable[str]], servers: Servers, tmp_path: Path) -> AsyncIterator[Place]:
+    prefix = tmp_path.name.replace("_", "-")[-40:]
+    settings = settings_for(
+        await clone(),
+        auth={"cache_seconds": 0.2},
+        blobs={"folder": tmp_path},
+        redis={"url": servers.redis_url, "key_prefix": prefix},
+        nats={"url": servers.nats_url, "subject_prefix": prefix, "stream_prefix": prefix, "stream_bytes_max": 2**24},
+    )
+    async with running(settings) as service, http(service, authorization=f"Bearer {ADMIN_KEY}") as operator:
+        ground = service.ground
+        streams = streams_of(settings, ground.metrics)
+        await streams.open()
+        try:
+            runner = Offboarder(AT_ONCE, ground.blobs, ground.cache, streams, ground.hints, SIGNER)
+            for tenant_id in (LEAVING, STAYING):
+                made = await operator.put(
+                    f"/v1/tenants/{tenant_id}", json={"name": tenant_id}, headers={"idempotency-key": tenant_id}
+                )
+                assert made.status_code == 201
+                await streams.put(Stream.DEAD_LETTER, [Work(tenant_id, json.dumps({"tenant_id": tenant_id}).encode())])
+            made_clients: list[httpx.AsyncClient] = []
+            yield Place(service, operator, tmp_path, runner, made_clients)
+            for client in made_clients:
+                await client.aclose()
+        finally:
+            await streams.close()
+
+
+async def enrich(place: Place, tenant_id: str) -> httpx.AsyncClient:
+    """Rows in as many tables as there are routes that write, a value in the cache and an unfinished object."""
+    client = await place.client(tenant_id)
+    await arrange(client, tenant_id, place.service.ground.database.url)
+    # Of the neighbour's keys one looks as if it were the other's.
+    await place.service.ground.cache.put(Key("thing", tenant_id, f"x:{LEAVING}:y"), tenant_id.encode(), 600)
+    (place.folder / tenant_id / "unfinished#1").write_bytes(b"x")
+    return client
+
+
+async def places(place: Place, servers: Servers, text: str) -> dict[str, list[str]]:
+    connection = await place.connection()
+    try:
+        return {
+            "tables": await places_in_tables(connection, text),
+            "objects": places_in_folder(place.folder, text),
+            "cache": await places_in_redis(servers.redis_url, text),
+            "streams": await places_in_streams(servers.nats_url, text),
+        }
+    finally:
+        await connection.close()
+
+
+async def test_after_it_a_search_for_the_tenant_finds_nothing_and_its_neighbour_is_untouched(
+    place: Place, servers: Servers
+) -> None:
+    database = place.service.ground.database
+    await enrich(place, LEAVING)
+    neighbour = await enrich(place, STAYING)
+    connection = await place.connection()
+    before, untouched = await places(place, servers, LEAVING), await digests(connection, STAYING)
+    objects = {path.name: path.read_bytes() for path in (place.folder / STAYING).iterdir()}
+    # The search finds what is there: in nearly every table, and everywhere else.
+    assert len(before["tables"]) > 50
+    assert all(before.values())
+    offboarding = await begun(place.operator, LEAVING, database)
+    await carried_out(place.runner, database)
+    ended = await place.offboarding(offboarding["id"])
+    assert (ended["state"], ended["tenant"]) == ("completed", f"sha256:{sha256(LEAVING.encode()).hexdigest()}")
+    # The neighbour's id begins with it, so that is all that is found.
+    assert await places(place, servers, LEAVING) == await places(place, servers, STAYING)
+    for name in await of_tenants(connection):
+        assert await connection.fetchval(f"SELECT count(*) FROM {name} WHERE tenant_id = $1", LEAVING) == 0, name
+    assert await digests(connection, STAYING) == untouched
+    await connection.close()
+    assert {path.name: path.read_bytes() for path in (place.folder / STAYING).iterdir()} == objects
+    assert (await neighbour.get("/v1/workflows/w")).status_code == 200
+    for name in ("objects", "cache_values", "stream_messages", "memory_vectors", "messages", "tenants"):
+        assert ended["counts"].get(name, 0) > 0, name
+
+
+async def of_tenants(connection: asyncpg.Connection) -> list[str]:
+    found = await connection.fetch(
+        "SELECT table_name FROM information_schema.columns"
+        " JOIN information_schema.tables USING (table_schema, table_name)"
+        " WHERE table_schema = 'public' AND column_name = 'tenant_id' AND table_type = 'BASE TABLE'"
+    )
+    return [row["table_name"] for row in found]
+
+
+async def test_from_the_first_moment_nobody_acts_for_it_in_any_process_and_nobody_makes_it_anew(
+    place: Place,
+) -> None:
+    client, neighbour = await place.client(LEAVING), await place.client(STAYING)
+    as_operator = {"x-tenant-id": LEAVING}
+    assert [(await one.get("/v1/workflows")).status_code for one in (client, neighbour)] == [200, 200]
+    assert (await place.operator.get("/v1/workflows", headers=as_operator)).status_code == 200
+    settings = settings_for(place.service.ground.database.url, auth={"cache_seconds": 0.2})
+    async with running(settings) as deaf, http(deaf, authorization=client.headers["authorization"]) as elsewhere:
+        # This process hears nothing, and has just trusted the key.
+        assert (await elsewhere.get("/v1/workflows")).status_code == 200
+        offboarding = await begun(place.operator, LEAVING)
+        for refused in (
+            await elsewhere.get("/v1/workflows"),
+            await client.put("/v1/workflows/w", json={}),
+            await place.operator.get("/v1/workflows", headers=as_operator),
+        ):
+            assert (refused.status_code, refused.json()["code"]) == (403, "tenant_closed")
+    assert (await neighbour.get("/v1/workflows")).status_code == 200
+    anew = await place.operator.put(f"/v1/tenants/{LEAVING}", json={})
+    assert (anew.status_code, anew.json()["code"]) == (409, "tenant_leaving")
+    assert (await place.operator.get(f"/v1/tenants/{LEAVING}")).json()["closed_at"] is not None
+    again = await begun(place.operator, LEAVING)
+    assert (again["id"], again["state"]) == (offboarding["id"], "closed")
+    early = await place.operator.get(f"/v1/offboardings/{offboarding['id']}/receipt")
+    assert (early.status_code, early.json()["code"], early.json()["state"]) == (409, "offboarding_under_way", "closed")
+    listed = (await place.operator.get("/v1/offboardings")).json()["items"]
+    assert [item["tenant"] for item in listed] == [LEAVING]
+    await place.service.ground.database.execute("UPDATE offboardings SET lease_expires_at = NULL")
+    await carried_out(place.runner, place.service.ground.database)
+    # Then the id is free, and there is nothing to close.
+    assert (await place.operator.delete(f"/v1/tenants/{LEAVING}")).status_code == 404
+    assert (await place.operator.put(f"/v1/tenants/{LEAVING}", json={})).status_code == 201
+
+
+async def test_only_the_operator_closes_tenants_and_sees_offboardings(place: Place) -> None:
+    client = await place.client(LEAVING)
+    offboarding = await begun(place.operator, STAYING)
+    assert (await client.delete(f"/v1/tenants/{LEAVING}")).status_code == 403
+    assert (await client.delete(f"/v1/tenants/{STAYING}")).status_code == 404
+    for path in ("", f"/{offboarding['id']}", f"/{offboarding['id']}/receipt"):
+        refused = await client.get(f"/v1/offboardings{path}")
+        assert (refused.status_code, refused.json()["missing_scope"]) == (403, "operator")
+    missing = await place.operator.get("/v1/offboardings/nothing")
+    assert (missing.status_code, missing.json()["code"]) == (404, "offboarding_not_found")
+
+
+async def test_the_receipt_is_signed_byte_for_byte_and_names_the_tenant_by_its_digest_alone(place: Place) -> None:
+    client = await place.client(LEAVING)
+    assert (await client.put("/v1/workflows/w", json={"name": LEAVING})).status_code == 201
+    offboarding = await begun(place.operator, LEAVING, place.service.ground.database)
+    await carried_out(place.runner, place.service.ground.database)
+    path = f"/v1/offboardings/{offboarding['id']}/receipt"
+    answer = await place.operator.get(path)
+    assert (answer.status_code, answer.content) == (200, (await place.operator.get(path)).content)
+    said, public_key, true = read(answer.content)
+    assert (public_key, true) == (SIGNER.public_key, True)
+    ended = await place.offboarding(offboarding["id"])
+    assert said["tenant_sha256"] == sha256(LEAVING.encode()).hexdigest()
+    assert said["counts"] == ended["counts"]
+    assert (said["started_at"], said["ended_at"]) == (ended["created_at"], ended["ended_at"])
+    assert (said["counts"]["workflows"], said["verified_zero"]) == (1, True)
+    assert LEAVING not in answer.text
+    for changed in (answer.content.replace(b'"workflows":1', b'"workflows":2'), answer.content.replace(b":", b": ", 2)):
+        assert changed != answer.content
+        assert not read(changed)[2]
+
+
+async def test_what_a_request_writes_that_was_under_way_is_found_too(place: Place) -> None:
+    database, connection = place.service.ground.database, await place.connection()
+    client = await place.client(LEAVING)
+    assert (await client.put("/v1/workflows/w", json={})).status_code == 201
+    offboarding = await begun(place.operator, LEAVING, database)
+    # It passed the door before, and commits once its table is empty: the tenant's own row stays until it is gone.
+    late = connection.transaction()
+    await late.start()
+    await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'late')", LEAVING)
+    going_on = asyncio.create_task(place.runner.run(database, 1))
+
+    waiting = Statement("SELECT 1 AS one FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+
+    async def waits_for_it() -> bool:
+        return bool(await database.row(waiting))
+
+    await eventually(waits_for_it, "the removal of the tenant's row")
+    await late.commit()
+    await going_on
+    held_up = await place.offboarding(offboarding["id"])
+    assert (held_up["state"], held_up["error"]["code"]) == ("deleting", "persistence_error")
+    await database.execute("UPDATE offboardings SET lease_expires_at = NULL")
+    assert await place.runner.run(database, 1) == 1
+    assert (await place.offboarding(offboarding["id"]))["state"] == "verifying"
+    # What refers to no row of the tenant's is written even then; so is an object, and an event.
+    await connection.execute(
+        "INSERT INTO leases (tenant_id, name, fencing_token, lease_seconds) VALUES ($1, 'late', 1, 30)", LEAVING
+    )
+    await connection.execute(
+        "INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
+        " VALUES ($1, 'workflow.created', 'workflow', 'w', '{}')", LEAVING,
+    )  # fmt: skip
+    (place.folder / LEAVING).mkdir()
+    (place.folder / LEAVING / "late").write_bytes(b"late")
+    # The events of others go on meanwhile.
+    other = await place.client(STAYING)
+    await other.put("/v1/workflows/w", json={})
+    await sequenced(place)
+    assert len((await other.get("/v1/events")).json()["items"]) == 1
+    assert await place.runner.run(database, 1) == 1
+    again = await place.offboarding(offboarding["id"])
+    assert (again["state"], again["counts"]["leases"], again["counts"]["objects"]) == ("verifying", 1, 1)
+    await carried_out(place.runner, database)
+    assert (await place.offboarding(offboarding["id"]))["state"] == "completed"
+    assert not (place.folder / LEAVING).exists()
+    assert await connection.fetchval("SELECT count(*) FROM outbox WHERE tenant_id = $1", LEAVING) == 0
+    await connection.close()
+
+
+async def sequenced(place: Place) -> None:
+    await sequencer(lambda _seconds: None)(place.service.ground.database, 1000)
