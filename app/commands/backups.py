@@ -99,7 +99,7 @@ def _told(backup: Backup) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@app.command(epilog="Example: cairn backup download backup_0198 acme.ndjson.zst")
+@app.command(epilog="Example: cairn backup download bak_0198 acme.ndjson.zst")
 def download(
     backup_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `cairn backup list` shows.")],
     file: Annotated[
