@@ -13,7 +13,7 @@ from app.artifacts.errors import ArtifactNotFound
 from app.backups import store
 from app.backups.encrypting import Encrypted
 from app.backups.errors import BackupNotFound
-from app.backups.snapshot import Snapshot
+from app.backups.snapshot import Snapshot, cut_off
 from app.blobs.blobs import Blobs
 from app.db.database import Database
 from app.jobs.course import Course
@@ -108,8 +108,7 @@ class Passage:
                 raise self._failure from None
             raise
         finally:
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+            await cut_off(working)
 
     async def _written(self, writing: Coroutine[Any, Any, None]) -> None:
         try:

@@ -1,13 +1,14 @@
 """A tenant's rows at one moment, as the lines of a backup, while others write.
 
 PostgreSQL writes the lines (`COPY` of `row_to_json`), and Python passes them on in pieces: counted, digested and
-compressed in a thread. So neither the memory nor the work of Python grows with what a row holds.
+compressed in a thread while the next are read. So its memory does not grow with the rows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Literal
 
@@ -28,8 +29,13 @@ from app.signing import Signer
 
 # So much text is digested and compressed at a time.
 TEXT_BYTES = 1024 * 1024
+# How long a task that is cut off has for its end, before it is asked again.
+CUT_OFF_SECONDS = 1.0
 # So much PostgreSQL takes to sort a section by its key, before it takes its disk.
 SORT_MEMORY = "64MB"
+# What COPY's binary form begins and ends with, and what it has before each value of a row of one column.
+COPY_HEAD, COPY_END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
+_values = re.compile(rb"\x00\x01.{4}", re.DOTALL).split
 MOMENT = (
     "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS snapshot_at,"
     " (SELECT version_num FROM alembic_version) AS schema_revision"
@@ -71,6 +77,7 @@ class Snapshot:
         self._sections, self._put, self._course = sections, put, course
         self._artifacts, self._level, self._signer = artifacts, level, signer
         self._done, self._total = 0, 0
+        self._under_way: asyncio.Future[None] | None = None
 
     async def write(self, settings: DatabaseSettings) -> None:
         """Write the whole file, from one transaction that only reads.
@@ -90,9 +97,13 @@ class Snapshot:
                         await self._artifact_bytes(connection)
                     else:
                         await self._rows(connection, section)
+                    await self._caught_up()
                 await self._put(await asyncio.to_thread(self.writer.end))
         except DRIVER_ERRORS as error:
             raise explain(error) from error
+        finally:
+            if self._under_way is not None:
+                await cut_off(self._under_way)
 
     async def _begin(self, connection: asyncpg.Connection) -> None:
         moment = await connection.fetchrow(MOMENT)
@@ -110,22 +121,19 @@ class Snapshot:
         await self._put(await asyncio.to_thread(self.writer.begin))
 
     async def _rows(self, connection: asyncpg.Connection, section: Section) -> None:
-        held = bytearray()
+        chunks: list[bytes] = []
+        size = 0
 
         async def take(chunk: bytes) -> None:
-            held.extend(chunk)
-            if len(held) >= TEXT_BYTES and held.endswith(b"\n"):
-                copied = bytes(held)
-                held.clear()
-                await self._lines(self._copied, copied)
+            nonlocal chunks, size
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= TEXT_BYTES:
+                copied, chunks, size = chunks, [], 0
+                await self._hand_on(_lines, copied)
 
-        await connection.copy_from_query(section.select(), self._tenant_id, output=take)
-        if held:
-            await self._lines(self._copied, bytes(held))
-
-    def _copied(self, text: bytes) -> bytes:
-        """COPY doubles backslashes, and has nothing else to escape in JSON without raw control characters."""
-        return self.writer.rows(text.replace(b"\\\\", b"\\"))
+        await connection.copy_from_query(section.select(), self._tenant_id, output=take, format="binary")
+        await self._hand_on(_lines, chunks)
 
     async def _artifact_bytes(self, connection: asyncpg.Connection) -> None:
         async for stored in connection.cursor(ARTIFACTS, self._tenant_id, prefetch=100):
@@ -133,7 +141,7 @@ class Snapshot:
             async for part in self._parts(stored):
                 line = b'{"hash":"\\\\x%b","position":%d,"bytes":"%b"}\n'
                 text = line % (stored["hash"].hex().encode(), position, base64.b64encode(part))
-                await self._lines(self.writer.rows, text)
+                await self._hand_on(b"".join, [text])
                 position += 1
 
     async def _parts(self, stored: asyncpg.Record) -> AsyncIterator[bytes]:
@@ -147,8 +155,40 @@ class Snapshot:
         elif opened:
             yield opened
 
-    async def _lines(self, work: Callable[[bytes], bytes], text: bytes) -> None:
-        """Hand on what whole lines become, and tell how many there were."""
-        await self._put(await asyncio.to_thread(work, text))
-        self._done += text.count(b"\n")
+    async def _hand_on(self, work: Callable[[list[bytes]], bytes], given: list[bytes]) -> None:
+        """Have lines made and compressed while the next are read, one piece of them at a time."""
+        await self._caught_up()
+        self._under_way = asyncio.ensure_future(self._handed_on(work, given))
+
+    async def _caught_up(self) -> None:
+        if self._under_way is not None:
+            await self._under_way
+
+    async def _handed_on(self, work: Callable[[list[bytes]], bytes], given: list[bytes]) -> None:
+        def compressed() -> tuple[int, bytes]:
+            text = work(given)
+            return text.count(b"\n"), self.writer.rows(text)
+
+        rows, part = await asyncio.to_thread(compressed)
+        await self._put(part)
+        self._done += rows
         await self._course.tell(self._done, self._total)
+
+
+async def cut_off(task: asyncio.Future[None]) -> None:
+    """End a task, whatever it is at. A cancellation is lost where what is awaited ends at that very moment: so it is
+    asked again, lest it goes on for ever with nobody to take what it makes.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CUT_OFF_SECONDS)
+
+
+def _lines(chunks: list[bytes]) -> bytes:
+    """The lines in a piece of COPY's binary form, of rows with one column of JSON: nothing is escaped there.
+
+    Before each value stand how many columns there are and how long it is; JSON that PostgreSQL writes has no null byte,
+    and UTF-8 none of the bytes at the end.
+    """
+    copied = b"".join(chunks).removeprefix(COPY_HEAD).removesuffix(COPY_END)
+    return b"\n".join([*_values(copied)[1:], b""])
