@@ -56,7 +56,8 @@ def _brief(error: BaseException) -> str:
 
 def _version(connection: asyncpg.Connection) -> Finding:
     version = connection.get_server_version()
-    told = f"{version.major}.{version.minor}"
+    # Since 10 a version has two numbers, and the driver has the second one in its third place.
+    told = f"{version.major}.{version.micro}"
     if version.major < POSTGRES_MIN:
         return Finding("PostgreSQL", "wrong", f"It is {told}; Cairn needs {POSTGRES_MIN} or newer.")
     return Finding("PostgreSQL", "ok", f"{told} answers.")

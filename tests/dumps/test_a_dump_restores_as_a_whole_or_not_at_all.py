@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import stat
 import uuid
@@ -48,7 +49,8 @@ class Drilled:
 
 def told(step: str) -> None:
     """Says on a terminal how far the drill is: `make drill` shows it."""
-    Console(stderr=True).print(f"  {step}", style="dim", highlight=False)
+    lines = "\n".join(f"  {line.rstrip()}" for line in step.splitlines())
+    Console(stderr=True).print(f"\n{lines}", style="dim", highlight=False, soft_wrap=True)
 
 
 def sql(url: str, *statements: str) -> Any:
@@ -132,7 +134,9 @@ def test_b38_a_dump_restores_into_an_empty_database_and_everything_is_as_it_was(
     require_equal(asyncio.run(holding(url)), drilled.held)
     told("every table's digest, the sequences, constraints and indexes are equal")
     doctor = Cairn(url, webhooks__encryption_keys=WEBHOOK_KEY, blobs__folder=str(OBJECTS / url.rsplit("/", 1)[1]))
-    told(doctor.does("doctor").replace("\n", "\n  "))
+    found = doctor.does("doctor")
+    assert re.search(r"PostgreSQL +ok +18\.[1-9]", found)
+    told(f"cairn doctor is green:\n{found}")
 
     async def served() -> None:
         async with running(settings_for(url)) as service, http(service, authorization=drilled.key) as client:
