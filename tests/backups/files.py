@@ -10,8 +10,9 @@ from typing import Any
 
 import zstandard
 
-from app.backups.format import SEAL_HEAD, Head, Writer
+from app.backups.format import SEAL_HEAD, Head, Section, Writer
 from app.backups.reading import Ended, Lines, Piece, Reader
+from app.backups.sections import with_what_they_need
 from app.signing import Signer
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -83,3 +84,13 @@ def end_of(pieces: Sequence[Piece]) -> Ended:
     last = pieces[-1]
     assert isinstance(last, Ended)
     return last
+
+
+def many(file: bytes, section: str, count: int) -> bytes:
+    """A file with so many rows of a section, all like its first one but for the id, and the sections that it needs."""
+    pieces = pieces_of(file)
+    columns = {piece.name: piece.columns for piece in pieces if isinstance(piece, Section)}
+    rows = {name: [json.loads(line) for line in text.splitlines()] for name, text in rows_of(pieces).items()}
+    rows[section] = [{**rows[section][0], "id": f"many {number}"} for number in range(count)]
+    told = {one.name: (columns[one.name], rows[one.name]) for one in with_what_they_need([section])}
+    return written(told, schema_revision=end_of(pieces).manifest.schema_revision)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
+import httpx
+
 from app.background.runner import drain
 from app.backups.sections import sections
 from app.db.sql import Statement
 from app.events.jobs import sequencer
 from app.http.service import Service
 from app.webhooks.fanout import fan_out
-from tests.backups.files import end_of, pieces_of, rows_of
+from tests.backups.files import end_of, many, pieces_of, rows_of
 from tests.backups.rich import exported, restored, sections_of
 from tests.conftest import Make, new_tenant
 from tests.contract.script import attached
@@ -94,3 +96,49 @@ async def test_no_webhook_is_told_of_what_was_restored_and_the_next_change_is(fi
         await drain(fan_out(lambda: None), fresh.ground.database)
         # Two webhooks are there, and hear of everything.
         assert (await fresh.ground.database.row(hooks))["n"] == 2
+
+
+async def test_ten_thousand_restored_workflows_fire_no_webhook_and_the_next_change_does(
+    file: bytes, fresh: Service
+) -> None:
+    async with await new_tenant(fresh) as client:
+        hook = {"id": "own", "url": "http://127.0.0.1:9/hook", "event_types": ["workflow.*"]}
+        assert (await client.post("/v1/webhooks", json=hook)).status_code == 201
+        found = sections_of(await restored(fresh, client, many(file, "workflows", 10_000)))
+        assert found["workflows"]["created"] == 10_000
+        assert await _told(fresh) == 0
+        changed = await client.patch("/v1/workflows/many%207", json={"name": "changed"})
+        assert changed.status_code == 200
+        assert await _told(fresh) == 1
+
+
+async def _told(service: Service) -> int:
+    """How many deliveries there are, once every event has its position."""
+    database = service.ground.database
+    await drain(sequencer(lambda _waited: None), database, limit=1000)
+    await drain(fan_out(lambda: None), database)
+    row = await database.row(Statement("SELECT count(*) AS n FROM webhook_deliveries WHERE ended_at IS NULL"))
+    assert row is not None
+    return int(row["n"])
+
+
+async def test_b38_searches_and_constraints_are_as_before(
+    source: tuple[Service, httpx.AsyncClient], file: bytes, fresh: Service
+) -> None:
+    service, client = source
+    query = {"embedding": [1, 2, 2.5], "top_k": 10, "mode": "vector", "space": "space"}
+    constraints = Statement(
+        "SELECT c.conrelid::regclass::text || ' ' || c.conname || ' ' || pg_get_constraintdef(c.oid) AS told"
+        " FROM pg_constraint AS c WHERE c.conrelid::regclass::text !~ '^(memory_vectors|events_p)_' ORDER BY 1"
+    )
+    async with await new_tenant(fresh) as other:
+        sections_of(await restored(fresh, other, file))
+        for body in (query, {"query": "9c41", "mode": "text", "top_k": 10}):
+            before, after = [(await one.post("/v1/memory/search", json=body)).json() for one in (client, other)]
+            assert before["items"]
+            assert after["items"] == before["items"]
+        told = [[row["told"] for row in await one.ground.database.rows(constraints)] for one in (service, fresh)]
+        assert told[0] == told[1]
+        # The partition of a restored space is like any other: what does not fit its size is refused.
+        wrong = {"content": "x", "embedding": [1, 2]}
+        assert (await other.post("/v1/memory/records", json=wrong)).status_code == 422
