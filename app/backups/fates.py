@@ -31,6 +31,7 @@ ALWAYS_KEPT = frozenset({"artifacts", "leases"})
 EVENTS = frozenset({"event_heads", "events"})
 # A replacement leaves these as they are: what nothing refers to is collected, and tokens and positions only grow.
 NEVER_EMPTIED = frozenset({"artifacts", "leases", *EVENTS})
+HEAD = "SELECT position FROM event_heads WHERE tenant_id = $1"
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,11 @@ class Fates:
         return await self._counted(staged)
 
     async def _events(self, staged: Staged) -> None:
-        """All or none. The head is locked to the end of the transaction, so that none gets a position meanwhile."""
-        head = await self.connection.fetchval(
-            "SELECT position FROM event_heads WHERE tenant_id = $1 FOR UPDATE", self.tenant_id
+        """All or none. Where they are restored, the head is locked to the end of the transaction: no event gets a
+        position meanwhile.
+        """
+        head = await self.connection.fetchval(HEAD, self.tenant_id) or await self.connection.fetchval(
+            f"{HEAD} FOR UPDATE", self.tenant_id
         )
         if head or await self.connection.fetchval(
             "SELECT EXISTS (SELECT FROM events WHERE tenant_id = $1)", self.tenant_id

@@ -14,7 +14,7 @@ class RestoreQuery(Query):
 
     mode: Literal["preview", "merge", "replace"] = Field(
         "merge",
-        description="`preview` finds out what a merge or a replacement would do, and writes nothing; `merge` adds what"
+        description="`preview` finds out what a merge would do, and writes nothing; `merge` adds what"
         " is not there; `replace` takes away first what the tenant has of the file's sections, and whatever refers to"
         " it.",
     )

@@ -14,8 +14,10 @@ import zstandard
 from app.backups.errors import BackupDamaged, BackupEncrypted, BackupNewer
 from app.backups.format import SEAL_BYTES, SEAL_HEAD, Head, Section, Writer
 from app.backups.reading import Lines, Reader
+from app.backups.sections import sections
 from app.errors import AppError
 from app.signing import Signer, holds
+from app.tables import METADATA
 from tests.backups.files import (
     LINE_BYTES_MAX,
     SAMPLE,
@@ -219,6 +221,11 @@ def test_sections_are_written_in_the_order_of_the_head() -> None:
     writer.section("workflows", ["id"])
     with pytest.raises(ValueError, match="messages is missing"):
         writer.end()
+
+
+def test_no_row_begins_like_a_line_about_the_file() -> None:
+    assert METADATA.tables
+    assert not {section.columns[0] for section in sections()} & {"cairn_backup", "section", "manifest"}
 
 
 def test_a_head_names_what_the_file_has() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -12,6 +15,7 @@ from app.http.service import Service
 from tests.backups.files import end_of, pieces_of
 from tests.backups.rich import exported, restored, sections_of
 from tests.conftest import Make, new_tenant
+from tests.waiting import held_up
 
 COUNTED = Statement(
     "SELECT (SELECT count(*) FROM messages WHERE tenant_id = :t) + (SELECT count(*) FROM workflows"
@@ -133,3 +137,47 @@ async def test_another_tenant_of_the_same_server_gets_what_this_one_has(
         found = sections_of(await restored(service, other, file, mode))
         assert sum(counts["kept"] for counts in found.values()) == 0
         assert (await other.get("/v1/workflows/w")).status_code == (200 if mode == "merge" else 404)
+
+
+async def test_bytes_that_a_file_only_refers_to_have_to_be_there(
+    source: tuple[Service, httpx.AsyncClient], fresh: Service
+) -> None:
+    service, client = source
+    file = await exported(service, client, artifacts="references")
+    hashes = [one["hash"] for one in (await client.get("/v1/artifacts")).json()["items"]]
+    async with await new_tenant(fresh) as other:
+        job = await restored(fresh, other, file)
+        assert (job["state"], job["error"]["code"]) == ("failed", "artifact_missing")
+        assert job["error"]["hash"] in hashes
+        assert (await other.get("/v1/artifacts")).json()["items"] == []
+        # As a copy of the bucket would have it.
+        for name in hashes:
+            content = (await client.get(f"/v1/artifacts/{name}")).content
+            await fresh.ground.blobs.put(other.headers["x-test-tenant"], name, _once(content))
+        assert sections_of(await restored(fresh, other, file))["artifacts"]["created"] == len(hashes)
+        for name in hashes:
+            assert (await other.get(f"/v1/artifacts/{name}")).status_code == 200
+        assert sections_of(await restored(fresh, other, file))["artifacts"]["kept"] == len(hashes)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_what_another_writes_meanwhile_is_decided_anew(file: bytes, fresh: Service) -> None:
+    """A row with a key of the file is there, uncommitted, when the restore decides; then it is committed."""
+    async with await new_tenant(fresh) as client:
+        tenant_id = client.headers["x-test-tenant"]
+        connection = await asyncpg.connect(fresh.ground.database.url)
+        try:
+            other = connection.transaction()
+            await other.start()
+            await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'w')", tenant_id)
+            restoring = asyncio.ensure_future(restored(fresh, client, file, on_conflict="skip"))
+            await held_up(fresh)
+            await other.commit()
+            found = sections_of(await restoring)
+        finally:
+            await connection.close()
+        assert found["workflows"]["conflict_ids"] == ["w"]
+        assert (await client.get("/v1/workflows/w")).json()["name"] is None
