@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -122,16 +123,13 @@ def writers(server: Server, count: int) -> Iterator[list[int]]:
 
 
 def exported(client: httpx.Client) -> tuple[dict[str, Any], float]:
-    """A backup, once it is made, and how long its job took."""
+    """A backup, once it is made, and how many seconds its job took."""
     backup_id = client.post("/v1/backups", json={}).raise_for_status().json()["id"]
-    started: float | None = None
-    while True:
-        backup = client.get(f"/v1/backups/{backup_id}").json()
-        if started is None and backup["state"] != "queued":
-            started = time.monotonic()
-        if backup["state"] not in ("queued", "running"):
-            return backup, time.monotonic() - (started or time.monotonic())
-        time.sleep(0.1)
+    while (backup := client.get(f"/v1/backups/{backup_id}").json())["state"] in ("queued", "running"):
+        time.sleep(0.5)
+    job = client.get(f"/v1/jobs/{backup['job_id']}").json()
+    began, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "ended_at"))
+    return backup, (ended - began).total_seconds()
 
 
 def dangling(client: httpx.Client, backup_id: str) -> int:

@@ -28,7 +28,7 @@ from app.settings import DatabaseSettings
 from app.signing import Signer
 
 # So much text is digested and compressed at a time.
-TEXT_BYTES = 1024 * 1024
+TEXT_BYTES = 2 * 1024 * 1024
 # How long a task that is cut off has for its end, before it is asked again.
 CUT_OFF_SECONDS = 1.0
 # So much PostgreSQL takes to sort a section by its key, before it takes its disk.

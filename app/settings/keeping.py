@@ -13,7 +13,7 @@ from app.settings.group import MIB, Group
 class BackupSettings(Group):
     """How backups are made, and what is restored."""
 
-    compression_level: int = Field(3, ge=1, le=19, description="Level of zstd.")
+    compression_level: int = Field(1, ge=1, le=19, description="Level of zstd.")
     upload_bytes_max: int = Field(
         64 * 1024 * MIB, ge=1024, le=16 * 1024 * 1024 * MIB, description="Largest backup to restore, in bytes."
     )
