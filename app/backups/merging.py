@@ -55,6 +55,14 @@ STALE_VECTORS = (
     " CROSS JOIN memory_spaces AS p WHERE {where} AND p.tenant_id = $1 AND p.name <> ALL ($2)"
     " AND v.tenant_id = $1 AND v.space_number = p.number AND v.kind = i.kind AND v.id = i.id"
 )
+# There new items lie without one, like any item that is remembered while nobody embeds: words find them.
+WAITING_VECTORS = (
+    "INSERT INTO memory_vectors (tenant_id, space_number, kind, id, lexemes, metadata, session_id, invocation_id,"
+    " expires_at) SELECT $1, p.number, i.kind, i.id, cairn_lexemes(p.language, i.content), i.metadata, i.session_id,"
+    " i.invocation_id, i.expires_at FROM {rows} JOIN memory_items AS i ON i.tenant_id = $1 AND i.kind = r.kind"
+    " AND i.id = r.id CROSS JOIN memory_spaces AS p WHERE {where} AND p.tenant_id = $1 AND p.name <> ALL ($2)"
+    " AND (p.active OR p.filling)"
+)
 
 
 class Interfered(Exception):
@@ -222,15 +230,26 @@ class Merging:
                 await self._connection.execute(sql, self._tenant_id)
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
                 raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
-        items, spaces = self._staged.get("memory_items"), self._staged.get("memory_spaces")
-        if self._overwrite and items is not None and outcome.sections["memory_items"].changed:
-            named = [] if spaces is None else await self._connection.fetch(f"SELECT r.name FROM {spaces.source()}")
-            sql = STALE_VECTORS.format(rows=items.source(), where=CHANGED.format(fates=items.fates))
-            await self._connection.execute(sql, self._tenant_id, [row["name"] for row in named])
+        await self._items_in_other_spaces(outcome)
         restored = any(outcome.sections[name].created for name in EVENTS if name in outcome.sections)
         await self._connection.execute(WEBHOOK_HEAD, self._tenant_id, restored)
         for number, dimensions in self._new_spaces.items():
             await self._connection.execute(creation(number, dimensions)[-1])
+
+    async def _items_in_other_spaces(self, outcome: Outcome) -> None:
+        """Let items be found in spaces of the tenant that the file does not have."""
+        items, spaces = self._staged.get("memory_items"), self._staged.get("memory_spaces")
+        if items is None:
+            return
+        named = [] if spaces is None else await self._connection.fetch(f"SELECT r.name FROM {spaces.source()}")
+        names, counts = [row["name"] for row in named], outcome.sections["memory_items"]
+        for sql, where, rows in (
+            (STALE_VECTORS, CHANGED, counts.changed),
+            (WAITING_VECTORS, NEW, counts.created),
+        ):
+            if rows:
+                text = sql.format(rows=items.source(), where=where.format(fates=items.fates))
+                await self._connection.execute(text, self._tenant_id, names)
 
     async def _expect(self, staged: Staged, sql: str, rows: int) -> None:
         """Run it; it is to write so many rows of the section."""

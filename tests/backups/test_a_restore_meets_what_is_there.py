@@ -181,3 +181,17 @@ async def test_what_another_writes_meanwhile_is_decided_anew(file: bytes, fresh:
             await connection.close()
         assert found["workflows"]["conflict_ids"] == ["w"]
         assert (await client.get("/v1/workflows/w")).json()["name"] is None
+
+
+async def test_items_are_found_in_the_space_that_is_active_here(file: bytes, fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        space = {"model": "m", "dimensions": 2}
+        assert (await client.put("/v1/memory/spaces/here", json=space)).status_code == 201
+        found = sections_of(await restored(fresh, client, file, on_conflict="skip"))
+        assert found["memory_spaces"]["conflict_ids"] == ["space"]
+        assert found["memory_items"]["created"] > 0
+        asked = {"query": "9c41", "mode": "text", "top_k": 10}
+        hits = (await client.post("/v1/memory/search", json=asked)).json()["items"]
+        assert {one["id"] for one in hits} == {"item", "unused"}
+        answer = await client.patch("/v1/memory/documents/item", json={"content": "changed"})
+        assert answer.status_code == 200, answer.text
