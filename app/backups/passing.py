@@ -45,7 +45,7 @@ class Passing:
         `course` is told how far it is in bytes. Raises what `pieces` does, and `BackupRefused` where what was written
         is not what is restored; a file that is damaged as well is `BackupDamaged`.
         """
-        known = {section.name: {field.name: field.type for field in section.fields} for section in sections()}
+        known = {section.name: {field.name: field for field in section.fields} for section in sections()}
         rows: Rows | None = None
         refusal: BackupRefused | None = None
         async for piece in self.pieces():

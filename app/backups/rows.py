@@ -7,21 +7,34 @@ import binascii
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from app.backups.errors import BackupNewer, BackupRefused
 from app.backups.format import Head, Section
+from app.backups.lawful import LAWFUL
 from app.backups.reading import Lines
+from app.backups.section import Field
 from app.db.revision import revisions
 from app.versions.identity import dsl_hash
 
-# How values of PostgreSQL stand in JSON; whatever else there is (`jsonb`) may be anything.
+# How values of PostgreSQL stand in JSON, within what the API lets through: an instant that no driver reads, or a number
+# that overflows with the next change, would stop the jobs that look after every tenant.
+NUMBER_MAX = 2**53 - 1
+_Word = Annotated[str, msgspec.Meta(max_length=1024)]
+_Instant = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00$")]
+_Whole = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+# They are counted on.
+_COUNTED = frozenset({"attempt_count", "dispatch", "number", "round_count"})
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 _KINDS: tuple[tuple[tuple[str, ...], Any], ...] = (
-    (("text[]",), list[str | None]),
-    (("text", "bytea", "timestamp", "vector"), str),
-    (("integer", "bigint", "smallint"), int),
+    (("text[] collate",), list[_Word]),
+    (("text[]",), list[str]),
+    (("text collate",), _Word),
+    (("timestamp",), _Instant),
+    (("text", "bytea", "vector"), str),
+    (("integer", "bigint", "smallint"), _Whole),
     (("numeric", "double"), float),
     (("boolean",), bool),
 )
@@ -49,8 +62,8 @@ class Whole:
 class Rows:
     """Checks the rows of one file in order; `wholes` collects what bytes come to, for whoever takes them away."""
 
-    def __init__(self, head: Head, known: Mapping[str, Mapping[str, str]]) -> None:
-        """`known` are the columns of each section with their types, as this release has them. Raises `BackupNewer`."""
+    def __init__(self, head: Head, known: Mapping[str, Mapping[str, Field]]) -> None:
+        """`known` are the members of each section, as this release has them. Raises `BackupNewer`."""
         self.wholes: list[Whole] = []
         self._known = known
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(dict[str, Any]).decode
@@ -77,7 +90,7 @@ class Rows:
                 column=min(unknown)[:100],
             )  # fmt: skip
         self._names = {column: f"c{number}" for number, column in enumerate(section.columns)}
-        fields = [(name, _kind(known.get(column, ""))) for column, name in self._names.items()]
+        fields = [(name, _kind(known.get(column))) for column, name in self._names.items()]
         row = msgspec.defstruct(
             "Row", fields, rename={name: column for column, name in self._names.items()}, forbid_unknown_fields=True
         )
@@ -85,7 +98,7 @@ class Rows:
 
     def check(self, lines: Lines) -> None:
         """Rows of the section. Raises `BackupRefused` at the first that is none; call it in a thread."""
-        special = lines.section == "versions" or lines.section in WHOLES
+        special = lines.section == "versions" or lines.section in WHOLES or lines.section in LAWFUL
         for row, text in enumerate(lines.text.split(b"\n")[:-1], lines.first):
             try:
                 values = self._decode(text)
@@ -103,6 +116,9 @@ class Rows:
             self._gathering = None
 
     def _look(self, section: str, row: int, values: Row) -> None:
+        if section in LAWFUL:
+            _check_law(section, row, values)
+            return
         if section not in WHOLES:
             _check_version(row, values)
             return
@@ -164,11 +180,25 @@ def _check_version(row: int, values: Row) -> None:
         raise _refused("versions", row, "The dsl_hash is not that of the dsl.")
 
 
-def _kind(of_postgresql: str) -> Any:
+def _check_law(section: str, row: int, values: Row) -> None:
+    try:
+        LAWFUL[section](values)
+    except ValueError as error:
+        # Its words may hold what is in the row.
+        raise _refused(section, row, "The row holds what the service never keeps.") from error
+
+
+def _kind(field: Field | None) -> Any:
+    """What a member may be; one that this release does not know may be anything."""
+    if field is None:
+        return msgspec.Raw
+    if field.type == "INTEGER" and field.name in _COUNTED:
+        return _Count
     for beginnings, kind in _KINDS:
-        if of_postgresql.lower().startswith(beginnings):
+        if field.type.lower().startswith(beginnings):
             return kind | None
-    return msgspec.Raw
+    # `jsonb` that may be null stands in the file as text; what is always there is an object.
+    return dict[str, msgspec.Raw]
 
 
 def _refused(section: str, row: int, detail: str) -> BackupRefused:
