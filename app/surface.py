@@ -71,6 +71,10 @@ from app.memory.space_store import SPACES_MAX
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
 from app.offboarding.routes import routes_of as offboarding_routes_of
+from app.retention.jobs import Retention
+from app.retention.pin_routes import routes as pin_routes
+from app.retention.routes import routes as retention_routes
+from app.retention.store import RUN_KIND
 from app.sessions.routes import routes as session_routes
 from app.settings import Settings
 from app.signing import signer_of
@@ -161,6 +165,7 @@ TAGS = {
     "traces": "An invocation whole and in order, and what went wrong in it.",
     "costs": "Exact sums of money and tokens.",
     "maintenance": "The end of what gives no sign of life.",
+    "retention": "What leaves by age, by which rules, and what is pinned.",
     "sessions": "What holds invocations together; a session expires by itself.",
     "checkpoints": "The state of an invocation, and resuming from it.",
     "contexts": "Bytes under a key of an invocation, with a summary and metadata: the working memory of its nodes.",
@@ -185,11 +190,14 @@ TAGS = {
 }
 
 
-def kinds_of(settings: Settings, embedder: Embedder | None, blobs: Blobs, hints: Hints) -> dict[str, Kind]:
-    """What every job does, by kind."""
+def kinds_of(
+    settings: Settings, embedder: Embedder | None, blobs: Blobs, hints: Hints, removed: Callable[[str, int], None]
+) -> dict[str, Kind]:
+    """What every job does, by kind; `removed` is told of the rows that retention removes, by table."""
     signer = signer_of(settings.signing)
     return {
         **KINDS,
+        RUN_KIND: Retention(settings.retention.batch_rows, removed),
         REEMBED_KIND: Reembedding(embedder, settings.memory.reembed_batch),
         backups.CREATE_KIND: Export(settings.database, blobs, settings.backups.compression_level, signer),
         backups.VERIFY_KIND: Verify(blobs, settings.backups.line_bytes_max),
@@ -234,6 +242,8 @@ def endpoints(settings: Settings) -> list[Endpoint]:
         *trace_routes,
         *cost_routes,
         *maintenance_routes,
+        *retention_routes,
+        *pin_routes,
         *session_routes,
         *checkpoint_routes,
         *context_routes,

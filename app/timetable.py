@@ -32,6 +32,7 @@ from app.memory.indexing import IndexBuilder
 from app.memory.jobs import drop_deleted_spaces, purge_expired_items
 from app.offboarding.jobs import RUN_SECONDS as OFFBOARDING_SECONDS
 from app.offboarding.jobs import Offboarder
+from app.retention.jobs import follower
 from app.settings import Settings
 from app.signing import signer_of
 from app.submissions.jobs import expiry
@@ -98,6 +99,11 @@ def timetable(
         housekeeping.only(Entry("collect artifacts", collection.collect, collect_seconds, limit=200)),
         housekeeping.only(Entry("sweep objects", collection.sweep, collect_seconds * COLLECTIONS_IN_SWEEP, limit=5000)),
         housekeeping.only(Entry("clean up what is stale", cleaner(metrics.cleanup_finished), 10, limit=100)),
+        housekeeping.only(
+            Entry(
+                "follow rules of retention", follower(settings.retention.look_seconds), settings.retention.look_seconds
+            )
+        ),
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
@@ -128,7 +134,7 @@ async def background(
     streams: Streams,
 ) -> AsyncIterator[None]:
     """The timetable and what sends deliveries, running for as long as the block does."""
-    kinds = kinds_of(settings, embedder, blobs, hints)
+    kinds = kinds_of(settings, embedder, blobs, hints, metrics.retention_removed)
     jobs, wholes = (
         JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole) for whole in (False, True)
     )

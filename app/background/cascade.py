@@ -74,18 +74,30 @@ async def _invocations(transaction: Transaction, key: dict[str, str]) -> Step:
     ids = await _going(transaction, key, "invocations")
     if not ids:
         return Step({"phase": "generations"})
+    counts, whole = await remove_invocations(transaction, key["tenant_id"], ids, ROWS_MAX)
+    return Step({"phase": "invocations"}, counts.get("invocations", 0) if whole else 0, counts)
+
+
+async def remove_invocations(
+    transaction: Transaction, tenant_id: str, ids: list[str], rows_max: int
+) -> tuple[dict[str, int], bool]:
+    """Remove invocations that the transaction has locked, and that none of others descends from, children first.
+
+    At most `rows_max` rows below them: what went, by table, and whether they are gone with it. Call it again if not.
+    """
+    key = {"tenant_id": tenant_id, "ids": ids}
     counts: dict[str, int] = {}
-    left = ROWS_MAX
+    left = rows_max
     for table in BELOW_INVOCATIONS:
-        counts[table] = await _removed(transaction, f"delete_{table}", **key, ids=ids, limit=left)
+        counts[table] = await _removed(transaction, f"delete_{table}", **key, limit=left)
         left -= counts[table]
         if left <= 0:
-            return Step({"phase": "invocations"}, counts=counts)
-    below = await transaction.row(_SQL["are_below_invocations"], tenant_id=key["tenant_id"], ids=ids)
+            return counts, False
+    below = await transaction.row(_SQL["are_below_invocations"], **key)
     if below is not None and below["any_is"]:
-        return Step({"phase": "invocations"}, counts=counts)
-    counts["invocations"] = await _removed(transaction, "delete_invocations", **key, ids=ids)
-    return Step({"phase": "invocations"}, counts["invocations"], counts)
+        return counts, False
+    counts["invocations"] = await _removed(transaction, "delete_invocations", **key)
+    return counts, True
 
 
 async def _generations(transaction: Transaction, key: dict[str, str]) -> Step:

@@ -24,6 +24,7 @@ from app.client.memory import MemoryDocuments, MemoryRecords, MemorySpaces
 from app.client.memory_search import Memory
 from app.client.offboardings import Offboardings
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
+from app.client.retention import Pins, RetentionRules
 from app.client.sessions import Checkpoints, Sessions
 from app.client.stamps import FormatStamps
 from app.client.submissions import AttemptMarkers, Submissions
@@ -65,6 +66,8 @@ class Surface(Generic[M]):
         self.mcp_tools: McpTools[M] = McpTools(mode)
         self.mcp_configs: McpConfigs[M] = McpConfigs(mode)
         self.maintenance: Maintenance[M] = Maintenance(mode)
+        self.retention: RetentionRules[M] = RetentionRules(mode)
+        self.pins: Pins[M] = Pins(mode)
         self.submissions: Submissions[M] = Submissions(mode)
         self.attempt_markers: AttemptMarkers[M] = AttemptMarkers(mode)
         self.conversations: Conversations[M] = Conversations(mode)

@@ -117,6 +117,13 @@ class Metrics:
             "cairn_cleanup_timestamp_seconds", "When the scheduled clean-ups that were due last came to their end.",
             registry=self.registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
+        self._retention_removed = Counter(
+            "cairn_retention_removed", "Rows that left by rules of retention.", ("table",), registry=self.registry
+        )
+        self.retention_followed = Gauge(
+            "cairn_retention_timestamp_seconds", "When the rules of every tenant were last followed to their end.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
         # Each process measures the same for all of them, so the last one to look is right.
         self.webhook_pending = Gauge(
             "cairn_webhook_pending", "Deliveries that wait, counted up to 100,000.", registry=self.registry,
@@ -151,7 +158,7 @@ class Metrics:
             ("outcome",), buckets=(1, 10, 60, 300, 1800, 7200), registry=self.registry,
         )  # fmt: skip
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._measure: Callable[[], Awaitable[None]] | None = None
+        self._measures: list[Callable[[], Awaitable[None]]] = []
         self._measured_at = float("-inf")
 
     def _of_stream(self, name: str, told: str) -> Gauge:
@@ -225,6 +232,10 @@ class Metrics:
         """Note that every clean-up that was due came to its end."""
         self._cleanup_finished.set_to_current_time()
 
+    def retention_removed(self, table: str, rows: int) -> None:
+        """Count rows that left by a rule."""
+        self._retention_removed.labels(table).inc(rows)
+
     def sequenced_after(self, waited: list[float]) -> None:
         """Count events that were given a position, and how long each of them waited for it, in seconds."""
         self.sequenced.inc(len(waited))
@@ -232,18 +243,19 @@ class Metrics:
             self.sequencer_delay.observe(seconds)
 
     def measure_by(self, measure: Callable[[], Awaitable[None]]) -> None:
-        """Say who measures what is known to PostgreSQL alone."""
-        self._measure = measure
+        """Say who measures what is known to PostgreSQL alone, one after the other."""
+        self._measures.append(measure)
 
     async def measured(self) -> None:
         """Return when that was measured a moment ago; what cannot be had in time keeps its last value."""
         now = time.monotonic()
-        if self._measure is None or now - self._measured_at < MEASURE_SECONDS:
+        if not self._measures or now - self._measured_at < MEASURE_SECONDS:
             return
         self._measured_at = now
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(MEASURE_WAIT_SECONDS):
-                await self._measure()
+                for measure in self._measures:
+                    await measure()
 
     def text(self, database: Database | None) -> bytes:
         """The exposition text."""

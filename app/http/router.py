@@ -7,10 +7,12 @@ from typing import Generic, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from app.errors import MalformedRequest, MethodNotAllowed, NotFound, invalid
-from app.http.fields import ID_BYTES_MAX, PATH_WORDS, RESERVED_IDS
+from app.http.fields import ID_BYTES_MAX, NAME_BYTES_MAX, PATH_WORDS, RESERVED_IDS
 
 # Parameters that no route stands beside, so that no word is taken there: the keys of contexts are words of agents.
-NOT_BESIDE_ROUTES = frozenset({"key"})
+NOT_BESIDE_ROUTES = frozenset({"key", "pinned"})
+# Parameters that may name a path of a stream.
+LONG = frozenset({"pinned"})
 
 
 class Routed(Protocol):
@@ -100,6 +102,7 @@ def decode(segment: str, name: str) -> str:
         raise invalid(name, "must not hold U+0000")
     if text in (PATH_WORDS if name in NOT_BESIDE_ROUTES else RESERVED_IDS):
         raise invalid(name, f"must not be the word {text!r}")
-    if len(text) * 4 > ID_BYTES_MAX and len(text.encode()) > ID_BYTES_MAX:
-        raise invalid(name, f"must be at most {ID_BYTES_MAX} bytes of UTF-8")
+    most = NAME_BYTES_MAX if name in LONG else ID_BYTES_MAX
+    if len(text) * 4 > most and len(text.encode()) > most:
+        raise invalid(name, f"must be at most {most} bytes of UTF-8")
     return text

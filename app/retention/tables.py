@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKeyConstraint, Table, text
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKeyConstraint, Index, Table, text
 
 from app.db.columns import METADATA, identity, moment, revision, searchable, tenant, words
 
@@ -28,4 +28,26 @@ retention_rules = Table(
     ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
     CheckConstraint("max_age_days BETWEEN 0 AND 36500", name="max_age_days"),
     CheckConstraint("keep_latest BETWEEN 0 AND 1000000", name="keep_latest"),
+)
+
+# One row for each tenant that has ever set a rule: whoever changes rules holds it, and its revision is the whole's.
+retention_policies = Table(
+    "retention_policies",
+    METADATA,
+    tenant(),
+    revision(),
+    moment("updated_at", default=True),
+    ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
+)
+
+# What stays, whatever its age. A pin refers to nothing by a key: what is pinned may be deleted by hand all the same.
+pins = Table(
+    "pins",
+    METADATA,
+    tenant(),
+    identity("kind"),
+    identity(),
+    moment("created_at", default=True),
+    ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"]),
+    Index("ix_pins_created_at", "tenant_id", "created_at", "kind", "id"),
 )

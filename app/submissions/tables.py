@@ -181,6 +181,8 @@ submissions = Table(
         "lease_lapses_at",
         postgresql_where=text("status = 'running' AND on_lapse = 'requeue'"),
     ),
+    # In which order what is done may leave.
+    Index("ix_submissions_settled_at", "tenant_id", "settled_at", "id", postgresql_where=text("status = 'settled'")),
     Index(
         "ix_submissions_joined_into",
         "tenant_id",

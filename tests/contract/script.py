@@ -165,6 +165,13 @@ SCRIPT = [
     Line("PUT /v1/maintenance/schedule", "own", {"every_seconds": 60}),
     Line("GET /v1/maintenance/schedule", "gone"),
     Line("DELETE /v1/maintenance/schedule", "gone"),
+    Line("PUT /v1/retention", "own", {"kinds": {"jobs": {"max_age_days": 90}}}),
+    Line("GET /v1/retention", "list"),
+    Line("POST /v1/retention/runs", "own", {"dry_run": True}),
+    Line("GET /v1/pins", "list"),
+    Line("PUT /v1/pins/{kind}/{pinned}", "gone", ids={"kind": "invocation", "pinned": "i"}),
+    Line("GET /v1/pins/{kind}/{pinned}", "gone", ids={"kind": "invocation", "pinned": "i"}),
+    Line("DELETE /v1/pins/{kind}/{pinned}", "gone", ids={"kind": "invocation", "pinned": "i"}),
     Line("POST /v1/sessions", "own", {"id": "made", "owner_id": "somebody"}),
     Line("GET /v1/sessions", "list", query="?count=exact"),
     Line("GET /v1/sessions/{session_id}", "gone"),
@@ -470,6 +477,8 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
         await made("PUT", f"/v1/format-stamps/{name}", {"value": SECRET})
     await made("PUT", "/v1/format-stamps/schema_version", {"value": "8"})
     await made("PUT", "/v1/maintenance/schedule", {"every_seconds": 3600})
+    for name in ("i", "ending"):
+        await made("PUT", f"/v1/pins/invocation/{name}", {})
     for path in ("p", "unused"):
         query = attached(path, "a", SECRET.encode()).replace("filename=a", f"filename={SECRET}")
         answer = await client.put(f"/v1/attachments{query}", content=SECRET.encode())

@@ -21,6 +21,7 @@ CHANGES = [
     ("PATCH", "/v1/invocations/inv/messages/m", {"target_node_invocation_id": "ni"}),
     ("PUT", "/v1/format-stamps/f", {"value": "new"}),
     ("PUT", "/v1/maintenance/schedule", {"every_seconds": 120}),
+    ("PUT", "/v1/retention", {"kinds": {"jobs": {"max_age_days": 2}}}),
     ("PUT", "/v1/documents/c", {"history": 1}),
     ("PUT", "/v1/documents/c/d", [1]),
     ("PATCH", "/v1/documents/c/d", {"a": 1}),
@@ -58,6 +59,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
     await make.created("/v1/memory/records", id="m", content="old")
     await client.put("/v1/format-stamps/f", json={"value": "old"})
     await client.put("/v1/maintenance/schedule", json={"every_seconds": 60})
+    await client.put("/v1/retention", json={"kinds": {"jobs": {"max_age_days": 1}}})
     await make.created("/v1/mcp/servers", id="m", publisher_id="p", slug="m", display_name="old")
     await make.created("/v1/mcp/servers/m/versions", id="mv", version="1")
     await make.created("/v1/mcp/configs", id="c", user_id="u", name="old", server_id="m")

@@ -31,6 +31,7 @@ LISTS = {
     "messages": "/v1/invocations/inv/messages",
     "actions": "/v1/invocations/inv/nodes/ni/actions",
     "sessions": "/v1/sessions",
+    "pins": "/v1/pins",
     "conversations": "/v1/conversations",
     "checkpoints": "/v1/invocations/inv/checkpoints",
     "contexts": "/v1/invocations/inv/contexts",
@@ -89,6 +90,7 @@ async def record(make: Make, client: httpx.AsyncClient) -> None:
         await make.invocation(id=name, version_id="v")
     for name in ("w", "x"):
         await make.created("/v1/sessions", id=name)
+        await client.put(f"/v1/pins/session/{name}")
         assert (await put(client, b"x", id=name)).status_code == 201
         artifact = (await client.post("/v1/artifacts", content=name.encode())).json()
         await client.put(f"/v1/invocations/inv/artifacts/{name}", json={"hash": artifact["hash"]})

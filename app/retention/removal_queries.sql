@@ -1,0 +1,167 @@
+-- name: weigh_invocations
+-- How many rows are below each, counted no further than matters.
+SELECT g.key, (
+    SELECT count(*) FROM (
+      SELECT FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM messages WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM actions WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM node_invocations WHERE tenant_id = :tenant_id AND invocation_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  AS weight
+FROM unnest(CAST(:keys AS text[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
+
+-- name: weigh_conversations
+SELECT g.key, (
+    SELECT count(*) FROM (
+      SELECT FROM conversation_batches WHERE tenant_id = :tenant_id AND number = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM attachments AS a JOIN content_chunks AS c ON c.tenant_id = a.tenant_id
+        AND c.content_number = a.content_number
+      WHERE a.tenant_id = :tenant_id AND a.path_number = g.key LIMIT CAST(:most AS bigint)) AS below)
+  AS weight
+FROM unnest(CAST(:keys AS bigint[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
+
+-- name: delete_dead_letters
+WITH gone AS (
+  DELETE FROM dead_letters WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_webhook_attempts
+WITH gone AS (
+  DELETE FROM webhook_attempts WHERE tenant_id = :tenant_id AND delivery_id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_webhook_deliveries
+WITH gone AS (
+  DELETE FROM webhook_deliveries WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_sessions
+WITH gone AS (
+  DELETE FROM sessions WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_jobs
+WITH gone AS (
+  DELETE FROM jobs WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_submissions
+-- With those that were joined into them. As by hand a receipt stays of each: its id admits nothing again.
+WITH gone AS (
+  DELETE FROM submissions AS s WHERE s.tenant_id = :tenant_id
+    AND (s.id = ANY (CAST(:keys AS text[])) OR s.joined_into = ANY (CAST(:keys AS text[])))
+  RETURNING s.tenant_id, s.id, s.accepted_at, s.session_number
+), receipt AS (
+  INSERT INTO submission_receipts (tenant_id, submission_id, accepted_at)
+  SELECT s.tenant_id, s.id, s.accepted_at FROM gone AS s ON CONFLICT DO NOTHING
+), marker AS (
+  DELETE FROM attempt_markers AS m USING gone AS s WHERE m.tenant_id = s.tenant_id AND m.submission_id = s.id
+  RETURNING 1
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT s.tenant_id, 'submission.deleted', 'submission', s.id, json_build_object('id', s.id) FROM gone AS s
+)
+SELECT (SELECT count(*) FROM gone) AS n, (SELECT count(*) FROM marker) AS markers,
+  ARRAY(SELECT DISTINCT session_number FROM gone ORDER BY 1) AS sessions
+
+-- name: lock_empty_sessions
+-- SKIP LOCKED: somebody admits to it. Whoever comes later waits, and then makes the session anew.
+SELECT k.number FROM submission_sessions AS k
+WHERE k.tenant_id = :tenant_id AND k.number = ANY (CAST(:keys AS bigint[])) AND k.open_count = 0
+ORDER BY k.number FOR UPDATE SKIP LOCKED
+
+-- name: delete_submission_sessions
+-- Under that lock nothing is admitted, so what is empty now stays so.
+WITH gone AS (
+  DELETE FROM submission_sessions AS k WHERE k.tenant_id = :tenant_id AND k.number = ANY (CAST(:keys AS bigint[]))
+    AND NOT EXISTS (
+      SELECT FROM submissions AS s WHERE s.tenant_id = k.tenant_id AND s.session_number = k.number)
+  RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_conversation_batches
+WITH gone AS (
+  DELETE FROM conversation_batches AS b USING (
+    SELECT tenant_id, number, seq FROM conversation_batches
+    WHERE tenant_id = :tenant_id AND number = ANY (CAST(:keys AS bigint[])) LIMIT CAST(:most AS bigint)
+  ) AS piece
+  WHERE (b.tenant_id, b.number, b.seq) = (piece.tenant_id, piece.number, piece.seq) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_attachments
+DELETE FROM attachments AS a USING (
+  SELECT tenant_id, path_number, id FROM attachments
+  WHERE tenant_id = :tenant_id AND path_number = ANY (CAST(:keys AS bigint[])) LIMIT CAST(:most AS bigint)
+) AS piece
+WHERE (a.tenant_id, a.path_number, a.id) = (piece.tenant_id, piece.path_number, piece.id)
+RETURNING a.content_number
+
+-- name: delete_conversations
+-- As by hand: the path keeps its number.
+WITH deleted AS (
+  DELETE FROM conversation_streams AS s USING stream_paths AS p
+  WHERE s.tenant_id = :tenant_id AND s.number = ANY (CAST(:keys AS bigint[]))
+    AND p.tenant_id = s.tenant_id AND p.number = s.number
+  RETURNING s.*, p.path
+), forgotten AS (
+  DELETE FROM conversation_checkpoints AS k USING deleted AS c WHERE k.tenant_id = :tenant_id AND k.number = c.number
+  RETURNING 1
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT c.tenant_id, 'conversation.deleted', 'conversation', c.path, {{conversation}} FROM deleted AS c
+)
+SELECT (SELECT count(*) FROM deleted) AS n, (SELECT count(*) FROM forgotten) AS checkpoints
+
+-- fragment: kept_from
+-- The first position that somebody still needs: the webhooks have not been told of it, or a delivery is to be made of it.
+LEAST(
+  (SELECT h.position + 1 FROM webhook_heads AS h WHERE h.tenant_id = :tenant_id),
+  (SELECT min(d.event_position) FROM webhook_deliveries AS d
+   WHERE d.tenant_id = :tenant_id AND d.status = 'pending' AND d.body IS NULL),
+  (SELECT min(d.event_position) FROM webhook_deliveries AS d
+   WHERE d.tenant_id = :tenant_id AND d.status IN ('queued', 'sending') AND d.body IS NULL))
+
+-- name: delete_events
+-- The earliest, as long as each is old enough. The head's row is held before, as whoever makes a webhook holds it: that
+-- the earliest moved is seen with the events that are gone.
+WITH head AS MATERIALIZED (
+  SELECT tenant_id FROM event_heads WHERE tenant_id = :tenant_id FOR NO KEY UPDATE
+), page AS MATERIALIZED (
+  SELECT e.position, e.sequenced_at FROM head AS h, events AS e WHERE e.tenant_id = :tenant_id
+  ORDER BY e.position LIMIT CAST(:limit AS bigint)
+), bound AS MATERIALIZED (
+  SELECT LEAST(
+    (SELECT min(p.position) FROM page AS p
+     WHERE p.sequenced_at >= now() - make_interval(days => CAST(:max_age_days AS int))),
+    {{kept_from}}, (SELECT max(p.position) + 1 FROM page AS p)) AS position
+), gone AS (
+  DELETE FROM events AS e USING page AS p, bound AS b
+  WHERE e.tenant_id = :tenant_id AND e.position = p.position AND e.sequenced_at = p.sequenced_at
+    AND e.position < b.position
+  RETURNING e.position
+), moved AS (
+  UPDATE event_heads AS h SET earliest = GREATEST(h.earliest, (SELECT max(position) + 1 FROM gone))
+  WHERE h.tenant_id = :tenant_id AND EXISTS (SELECT FROM gone)
+)
+SELECT count(*) AS n FROM gone
+
+-- name: count_events
+SELECT count(*) AS n FROM events AS e WHERE e.tenant_id = :tenant_id
+  AND e.sequenced_at < now() - make_interval(days => CAST(:max_age_days AS int))
+  AND e.position < COALESCE({{kept_from}}, e.position + 1)
