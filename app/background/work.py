@@ -14,7 +14,7 @@ from app.bus.hints import Hints
 from app.db.database import Database, Transaction
 from app.errors import AppError, PersistenceError, Unavailable
 from app.jobs import store
-from app.jobs.course import Course, JobLost
+from app.jobs.course import Course, JobLost, cut_off
 from app.jobs.store import Claimed, Standing, Step
 
 log = structlog.get_logger("cairn.jobs")
@@ -167,8 +167,7 @@ class JobRunner:
                 if not await self._still_wanted(database, job):
                     return None
         finally:
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+            await cut_off(working)
 
     async def _still_wanted(self, database: Database, job: Claimed) -> bool:
         """Hold the job for another lease; whether it is to go on. Raises `JobLost`."""

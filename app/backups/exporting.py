@@ -13,10 +13,10 @@ from app.artifacts.errors import ArtifactNotFound
 from app.backups import store
 from app.backups.encrypting import Encrypted
 from app.backups.errors import BackupNotFound
-from app.backups.snapshot import Snapshot, cut_off
+from app.backups.snapshot import Snapshot
 from app.blobs.blobs import Blobs
 from app.db.database import Database
-from app.jobs.course import Course
+from app.jobs.course import Course, cut_off
 from app.jobs.store import Claimed, Standing
 from app.settings import DatabaseSettings
 from app.signing import Signer

@@ -23,14 +23,12 @@ from app.db.apart import connected_apart
 from app.db.database import Database
 from app.db.integrity import DRIVER_ERRORS, explain
 from app.errors import Unavailable
-from app.jobs.course import Course
+from app.jobs.course import Course, cut_off
 from app.settings import DatabaseSettings
 from app.signing import Signer
 
 # So much text is digested and compressed at a time.
 TEXT_BYTES = 2 * 1024 * 1024
-# How long a task that is cut off has for its end, before it is asked again.
-CUT_OFF_SECONDS = 1.0
 # So much PostgreSQL takes to sort a section by its key, before it takes its disk.
 SORT_MEMORY = "64MB"
 # What COPY's binary form begins and ends with, and what it has before each value of a row of one column.
@@ -173,15 +171,6 @@ class Snapshot:
         await self._put(part)
         self._done += rows
         await self._course.tell(self._done, self._total)
-
-
-async def cut_off(task: asyncio.Future[None]) -> None:
-    """End a task, whatever it is at. A cancellation is lost where what is awaited ends at that very moment: so it is
-    asked again, lest it goes on for ever with nobody to take what it makes.
-    """
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=CUT_OFF_SECONDS)
 
 
 def _lines(chunks: list[bytes]) -> bytes:

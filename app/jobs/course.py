@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ from app.errors import Unavailable
 from app.jobs import store
 from app.jobs.store import Claimed, Step
 
+# A task that is cut off is looked at again so often.
+CUT_OFF_SECONDS = 1.0
 # Progress is written down so often at most.
 TELL_SECONDS = 1.0
 
@@ -51,3 +54,14 @@ class Course:
             raise JobLost
         if not await store.advance(transaction, self._job, Step(report=report, finished=True), self._lease_seconds):
             raise JobLost
+
+
+async def cut_off(task: asyncio.Future[Any]) -> None:
+    """End a task, whatever it is at. A cancellation is lost where what is awaited ends at that very moment: so it is
+    asked again, lest it goes on for ever with nobody to take what it makes. What it raised is not raised here.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CUT_OFF_SECONDS)
+    if not task.cancelled():
+        task.exception()
