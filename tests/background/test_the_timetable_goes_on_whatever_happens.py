@@ -23,6 +23,7 @@ from app.errors import Unavailable
 from app.http.metrics import Metrics
 from app.http.service import Service
 from app.memory.indexing import IndexBuilder
+from app.offboarding.jobs import Offboarder
 from app.surface import KINDS
 from app.tenants.keys import Keys
 from app.timetable import background, timetable
@@ -181,7 +182,10 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     jobs, wholes = (JobRunner(KINDS, 30, hints, as_a_whole=whole) for whole in (False, True))
     builder, blobs = IndexBuilder(settings.database, settings.memory, metrics.index_built), fresh.ground.blobs
     housekeeping = ServiceLease("housekeeping", 60)
-    entries = timetable(settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder)
+    offboarder = Offboarder(settings.offboarding, blobs, fresh.ground.cache, streams, hints, None)
+    entries = timetable(
+        settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder, offboarder
+    )
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
@@ -192,8 +196,11 @@ async def test_what_runs_in_the_background_keeps_events_flowing(fresh: Service) 
     database, metrics = fresh.ground.database, Metrics()
     settings = settings_for("postgresql://unused")
     keys = Keys(database, settings.auth)
-    delivering = Delivering(settings.webhooks, EmbeddedStreams(1), metrics)
-    async with background(settings, database, metrics, keys, EmbeddedHints(), delivering, None, fresh.ground.blobs):
+    ground, streams = fresh.ground, EmbeddedStreams(1)
+    delivering = Delivering(settings.webhooks, streams, metrics)
+    async with background(
+        settings, database, metrics, keys, EmbeddedHints(), delivering, None, ground.blobs, ground.cache, streams
+    ):
         await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('acme')"))
         await database.rows(
             Statement(
