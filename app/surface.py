@@ -147,6 +147,7 @@ KINDS: dict[str, Kind] = {
 HOLDERS = (
     artifact_references.HOLDER,
     "EXISTS (SELECT FROM contexts AS c WHERE c.tenant_id = a.tenant_id AND c.artifact_hash = a.hash)",
+    backups.HOLDER,
 )
 # What each group of operations is about, in the order of the document.
 TAGS = {

@@ -22,6 +22,11 @@ from app.db.sql import load
 from app.errors import invalid
 
 CREATE_KIND, VERIFY_KIND, RESTORE_KIND = "backup.create", "backup.verify", "backup.restore"
+# Nothing of a tenant is collected while a job reads what was there at one moment, or brings what is seen at another.
+HOLDER = (
+    "EXISTS (SELECT FROM jobs AS j WHERE j.state IN ('queued', 'running') AND j.tenant_id = a.tenant_id"
+    f" AND j.kind IN ('{CREATE_KIND}', '{RESTORE_KIND}'))"
+)
 STANDING = (
     "CASE WHEN b.manifest IS NOT NULL THEN 'completed' ELSE COALESCE(j.state, 'failed') END AS state,"
     " j.progress_done, j.progress_total, j.error"
