@@ -23,14 +23,20 @@ PARTS_OF = {
     "document_revisions": ("documents", ("collection", "id")),
     "memory_vectors": ("memory_items", ("kind", "id")),
 }
-# What is there stays, whatever the file says: bytes never change under their names, and tokens are this server's.
-NEVER_CHANGED = frozenset({"artifacts", "attachments", "attachment_chunks", "leases"})
+# What is there stays, whatever the file says: bytes never change under their names, tokens are this server's, and a
+# space has its partition.
+NEVER_CHANGED = frozenset({"artifacts", "attachments", "attachment_chunks", "leases", "memory_spaces"})
 # Of these, what is there is no conflict.
 ALWAYS_KEPT = frozenset({"artifacts", "leases"})
 # Restored where a tenant has no events of its own, else left as they are: positions are never given out twice.
 EVENTS = frozenset({"event_heads", "events"})
 # A replacement leaves these as they are: what nothing refers to is collected, and tokens and positions only grow.
 NEVER_EMPTIED = frozenset({"artifacts", "leases", *EVENTS})
+# Spaces of the file that have another model, or another size, here: no vector of the one lies in the other.
+OTHER_SPACES = (
+    "SELECT r.name FROM {rows} JOIN memory_spaces AS p ON p.tenant_id = $1 AND p.name = r.name"
+    " WHERE (p.model, p.dimensions) IS DISTINCT FROM (r.model, r.dimensions)"
+)
 HEAD = "SELECT position FROM event_heads WHERE tenant_id = $1"
 
 
@@ -90,6 +96,7 @@ class Fates:
                 await self._taken(staged, unique)
         await self._with_what_they_are_part_of(staged)
         await self._without_parents(staged)
+        await self._without_their_space(staged)
         await self.connection.execute(f"ANALYZE {staged.fates}")
         self._decided.add(section.name)
         return await self._counted(staged)
@@ -164,6 +171,16 @@ class Fates:
             more = False
             for parent in own:
                 more |= await self._follow(staged, parent, left_out, "without", self._is_written(staged, "s.line"))
+
+    async def _without_their_space(self, staged: Staged) -> None:
+        spaces = self.staged.get("memory_spaces")
+        if staged.section.name == "memory_vectors" and spaces is not None and "memory_spaces" not in self._emptied:
+            await self.connection.execute(
+                f"INSERT INTO {staged.fates} SELECT s.line, 'without' FROM {staged.source()}"
+                f" WHERE r.space IN ({OTHER_SPACES.format(rows=spaces.source())})"
+                " ON CONFLICT (line) DO UPDATE SET fate = 'without'",
+                self.tenant_id,
+            )
 
     async def _follow(self, staged: Staged, parent: Parent, fates: str, fate: str, where: str) -> bool:
         other = self.staged[parent.section]

@@ -13,7 +13,17 @@ import asyncpg
 
 from app.backups.ancestry import has_cycle
 from app.backups.errors import BackupRefused
-from app.backups.fates import EVENTS, NEVER_CHANGED, NEVER_EMPTIED, PARTS_OF, Counts, Fates, Mode, OnConflict
+from app.backups.fates import (
+    EVENTS,
+    NEVER_CHANGED,
+    NEVER_EMPTIED,
+    OTHER_SPACES,
+    PARTS_OF,
+    Counts,
+    Fates,
+    Mode,
+    OnConflict,
+)
 from app.backups.section import Section
 from app.backups.sections import sections
 from app.backups.staged import Staged
@@ -191,12 +201,12 @@ class Merging:
     async def _partitions(self, staged: Staged) -> None:
         """Partitions of the new spaces, which are attached at the very end: until then nobody waits for them."""
         found = await self._connection.fetch(
-            f"SELECT t.number, t.dimensions FROM {staged.source()}"
+            f"SELECT t.number, t.dimensions, t.language::regconfig::text FROM {staged.source()}"
             " JOIN memory_spaces AS t ON t.tenant_id = $1 AND t.name = r.name"
             f" WHERE {NEW.format(fates=staged.fates)}",
             self._tenant_id,
         )
-        for number, dimensions in found:
+        for number, dimensions, _ in found:
             self._new_spaces[number] = dimensions
             for sql in creation(number, dimensions)[:-1]:
                 await self._connection.execute(sql)
@@ -241,7 +251,12 @@ class Merging:
         items, spaces = self._staged.get("memory_items"), self._staged.get("memory_spaces")
         if items is None:
             return
-        named = [] if spaces is None else await self._connection.fetch(f"SELECT r.name FROM {spaces.source()}")
+        named = []
+        if spaces is not None:
+            others = OTHER_SPACES.format(rows=spaces.source())
+            named = await self._connection.fetch(
+                f"SELECT r.name FROM {spaces.source()} EXCEPT {others}", self._tenant_id
+            )
         names, counts = [row["name"] for row in named], outcome.sections["memory_items"]
         for sql, where, rows in (
             (STALE_VECTORS, CHANGED, counts.changed),

@@ -18,7 +18,7 @@ from app.backups.objects import Objects
 from app.backups.passing import Passing
 from app.backups.reading import Ended, Lines, Piece
 from app.backups.rows import Rows
-from app.backups.staged import Staged
+from app.backups.staged import UNACCEPTABLE, Staged
 from app.backups.staging import Staging
 from app.blobs.blobs import Blobs
 from app.bus.hints import Hints
@@ -132,7 +132,7 @@ class Restore:
         await transaction.start()
         try:
             outcome = await work.merging().decide()
-        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+        except UNACCEPTABLE as error:
             raise _refused(error) from error
         finally:
             await transaction.rollback()
@@ -155,7 +155,7 @@ class Restore:
                         Transaction(work.connection), {**report, "sections": outcome.shown()}, done=done
                     )
                 return outcome
-            except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+            except UNACCEPTABLE as error:
                 raise _refused(error) from error
             except asyncpg.IntegrityConstraintViolationError as error:
                 # Either the file breaks the constraint, or somebody wrote what it has meanwhile.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -41,6 +42,7 @@ _KINDS: tuple[tuple[tuple[str, ...], Any], ...] = (
     (("boolean",), bool),
 )
 Row = Mapping[str, Any]
+_NAME = re.compile(r"[a-z_0-9]{1,63}").fullmatch
 # Sections of bytes in lines, and what names the whole that the bytes of a line are part of.
 WHOLES = {"artifact_bytes": ("hash",), "attachment_chunks": ("path", "id")}
 
@@ -85,11 +87,11 @@ class Rows:
         """A section begins. Raises `BackupRefused` where it, or a column of it, is none of this schema's."""
         self.end()
         known = self._known.get(section.name, {})
-        unknown = set(section.columns) - known.keys()
-        if self._strict and unknown:
+        other = set(section.columns) ^ known.keys()
+        if (self._strict and other) or not all(map(_NAME, section.columns)):
             raise BackupRefused(
-                "sections", "There is no such section, or no such column of it.", section=section.name[:100],
-                column=min(unknown)[:100],
+                "sections", "There is no such section, or these are not its columns.", section=section.name[:100],
+                column=min(other, default="")[:100],
             )  # fmt: skip
         self._names = {column: f"c{number}" for number, column in enumerate(section.columns)}
         fields = [(name, _kind(known.get(column))) for column, name in self._names.items()]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import asyncpg
+
 from app.backups.section import Section
+
+# What PostgreSQL says of rows that it cannot take, whoever else writes: a value that is none, a column that the file
+# does not have, a language that it does not know.
+UNACCEPTABLE = (
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.UndefinedColumnError,
+    asyncpg.UndefinedObjectError,
+)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from app.backups.format import Section as Begun
 from app.backups.reading import Lines
 from app.backups.rows import Whole
 from app.backups.sections import ARTIFACT_BYTES, sections
-from app.backups.staged import Staged
+from app.backups.staged import UNACCEPTABLE, Staged
 
 # What bytes come to: which artifact, or which attachment, at which size, with which digests.
 WHOLE_TABLE = (
@@ -70,7 +70,7 @@ class Staging:
 
         try:
             await self.connection.copy_to_table(self._table(lines.section), source=parts(), columns=["row"])
-        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+        except UNACCEPTABLE as error:
             raise BackupRefused(
                 "rows", "PostgreSQL cannot read a row.", section=lines.section, row=lines.first
             ) from error
@@ -104,9 +104,15 @@ class Staging:
             await self._each_once(staged)
         await self._wholes_are_true(found, with_bytes=with_bytes)
         for staged in found.values():
-            if await has_cycle(self.connection, staged):
+            if await self._descends_from_itself(staged):
                 raise BackupRefused("rows", "A row descends from itself.", section=staged.section.name)
         return found
+
+    async def _descends_from_itself(self, staged: Staged) -> bool:
+        try:
+            return await has_cycle(self.connection, staged)
+        except UNACCEPTABLE as error:
+            raise BackupRefused("rows", "A value is not of its type.", section=staged.section.name) from error
 
     async def _each_once(self, staged: Staged) -> None:
         names = [name for name in staged.section.key if name in staged.columns]
@@ -141,7 +147,7 @@ class Staging:
     async def _fetch(self, staged: Staged, sql: str) -> int | None:
         try:
             found: int | None = await self.connection.fetchval(sql)
-        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+        except UNACCEPTABLE as error:
             raise BackupRefused("rows", "A value is not of its type.", section=staged.section.name) from error
         return found
 

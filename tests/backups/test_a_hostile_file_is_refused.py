@@ -78,6 +78,8 @@ HOSTILE: Mapping[str, Change] = {
     "a list for a text": row("workflows", name=["x"]),
     "an object for a number": row("messages", seq={"a": 1}),
     "a number beyond its type": row("messages", seq=2**70),
+    "an instant that never comes": row("workflows", created_at="infinity"),
+    "a language that is none": row("memory_spaces", language="nonsense"),
     "no revision": row("workflows", revision=None),
     "no id": row("workflows", id=None),
     "NUL in a text": row("workflows", name="a\x00b"),
@@ -138,6 +140,14 @@ async def test_the_same_file_unchanged_is_restored(file: bytes, service: Service
     """So that it is the change for which the others are refused."""
     async with await new_tenant(service) as client:
         sections_of(await restored(service, client, changed(file, lambda rows: None)))
+
+
+@pytest.mark.parametrize("columns", [("id",), ("id", 'a"b'), ("id", "session_key\\"), ("path", "id")])
+async def test_an_older_file_without_a_column_that_is_needed_is_refused(service: Service, columns: list[str]) -> None:
+    for section in ("submissions", "artifacts", "versions", "attachments"):
+        rows = [dict.fromkeys(columns, "x")]
+        job, count = await refused(service, written({section: (columns, rows)}, schema_revision="0039"))
+        assert (job["state"], job["error"]["code"], count) == ("failed", "backup_refused", 0), job
 
 
 async def test_a_row_that_nests_without_end_is_refused(file: bytes, service: Service) -> None:

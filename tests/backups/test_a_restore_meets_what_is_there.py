@@ -195,3 +195,16 @@ async def test_items_are_found_in_the_space_that_is_active_here(file: bytes, fre
         assert {one["id"] for one in hits} == {"item", "unused"}
         answer = await client.patch("/v1/memory/documents/item", json={"content": "changed"})
         assert answer.status_code == 200, answer.text
+
+
+async def test_vectors_of_another_model_do_not_lie_in_a_space_of_its_name(file: bytes, fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        for space in ("space", "unused"):
+            body = {"model": "another", "dimensions": 2}
+            assert (await client.put(f"/v1/memory/spaces/{space}", json=body)).status_code == 201
+        found = sections_of(await restored(fresh, client, file, on_conflict="overwrite"))
+        assert found["memory_spaces"]["conflict_ids"] == ["space", "unused"]
+        assert found["memory_vectors"]["created"] == 0
+        asked = {"query": "9c41", "mode": "text", "top_k": 10}
+        assert (await client.post("/v1/memory/search", json=asked)).json()["items"]
+        assert (await client.get("/v1/memory/spaces/space")).json()["model"] == "another"
