@@ -59,7 +59,12 @@ async def enrich(service: Service, client: httpx.AsyncClient) -> None:
             tenant_id,
         )
         await connection.execute(
-            "INSERT INTO retention_rules (tenant_id, kind, max_age_days) VALUES ($1, 'messages', 30)", tenant_id
+            "INSERT INTO retention_rules (tenant_id, kind, max_age_days) VALUES ($1, 'messages', 30)"
+            " ON CONFLICT DO NOTHING",
+            tenant_id,
+        )
+        await connection.execute(
+            "INSERT INTO retention_policies (tenant_id) VALUES ($1) ON CONFLICT DO NOTHING", tenant_id
         )
     finally:
         await connection.close()
