@@ -15,6 +15,7 @@ from app.backups import store as backups
 from app.backups.exporting import Export
 from app.backups.restore_routes import routes_of as restore_routes_of
 from app.backups.restoring import Restore
+from app.backups.routes import CONTENT_ERRORS, content_of
 from app.backups.routes import routes as backup_routes
 from app.backups.verifying import Verify
 from app.blobs.blobs import Blobs
@@ -70,6 +71,7 @@ from app.memory.space_routes import routes as memory_space_routes
 from app.memory.space_store import SPACES_MAX
 from app.messages.routes import routes as message_routes
 from app.nodes.routes import routes as node_routes
+from app.offboarding.routes import Exports
 from app.offboarding.routes import routes_of as offboarding_routes_of
 from app.retention.jobs import Retention
 from app.retention.pin_routes import routes as pin_routes
@@ -228,7 +230,7 @@ def endpoints(settings: Settings) -> list[Endpoint]:
     addresses = Addresses(webhooks.allow_private)
     return [
         *tenant_routes,
-        *offboarding_routes_of(settings.auth.cache_seconds),
+        *offboarding_routes_of(settings.auth.cache_seconds, Exports(backups.create, content_of, CONTENT_ERRORS)),
         *workflow_routes,
         *version_routes,
         *node_version_routes,

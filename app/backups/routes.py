@@ -24,6 +24,7 @@ from app.jobs.schemas import Job
 
 log = structlog.get_logger("cairn.backups")
 routes = Routes("backups")
+CONTENT_ERRORS = (BackupNotFound, BackupNotReady, BackupMissing, ranged.RangeNotSatisfiable)
 HEADERS = {"Content-Disposition": "Always `attachment`, with a name for the file.", "Accept-Ranges": "`bytes`."}
 
 
@@ -57,7 +58,7 @@ async def get_backup(call: Call, backup_id: str) -> Answer:
     scope="backups:read",
     response_class=Response,
     batchable=False,
-    errors=(BackupNotFound, BackupNotReady, BackupMissing, ranged.RangeNotSatisfiable),
+    errors=CONTENT_ERRORS,
     responses=ranged.documented(HEADERS),
     openapi_extra={"parameters": ranged.RANGE_HEADERS},
 )
@@ -67,15 +68,20 @@ async def get_backup_content(call: Call, backup_id: str) -> Answer | Response:
     The ETag is the SHA-256 of the file. Where a part is missing the connection is cut: an answer that is as long as it
     said it would be is whole.
     """
-    found = await store.ready(call.reader, call.tenant_id, backup_id)
+    return await content_of(call, call.tenant_id, backup_id)
+
+
+async def content_of(call: Call, tenant_id: str, backup_id: str) -> Answer | Response:
+    """The file of a tenant's backup, or what is asked of it. Raises one of `CONTENT_ERRORS`."""
+    found = await store.ready(call.reader, tenant_id, backup_id)
     tag, size_bytes = f'"{found["digest"]}"', found["size_bytes"]
     if is_held(call, tag):
         return Answer(304, None, headers={"ETag": tag, **IMMUTABLE})
     span = ranged.asked(call, tag, size_bytes)
     start, end = (0, size_bytes) if span is None else (span.start, span.end)
-    body = b"" if call.method == "HEAD" else await _opened(call, backup_id, start, end)
+    body = b"" if call.method == "HEAD" else await _opened(call, tenant_id, backup_id, start, end)
     media_type, ending = ("application/octet-stream", ".age") if found["encrypted"] else (MEDIA_TYPE, "")
-    name = f"cairn-{call.tenant_id}-{backup_id}.ndjson.zst{ending}"
+    name = f"cairn-{tenant_id}-{backup_id}.ndjson.zst{ending}"
     return ranged.answered(call, ranged.head_of(tag, media_type, name), size_bytes, span, body)
 
 
@@ -103,9 +109,9 @@ async def delete_backup(call: Call, backup_id: str) -> Answer:
     return answer
 
 
-async def _opened(call: Call, backup_id: str, start: int, end: int) -> AsyncIterator[bytes]:
+async def _opened(call: Call, tenant_id: str, backup_id: str, start: int, end: int) -> AsyncIterator[bytes]:
     """The bytes of the file; the first of them are there when this returns."""
-    pieces = call.ground.blobs.open(call.tenant_id, store.object_of(backup_id), start, end)
+    pieces = call.ground.blobs.open(tenant_id, store.object_of(backup_id), start, end)
     try:
         first = await anext(pieces, b"")
     except BlobMissing as error:

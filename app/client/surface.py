@@ -22,7 +22,7 @@ from app.client.mcp import McpServers, McpTools, McpVersions
 from app.client.mcp_configs import McpConfigs
 from app.client.memory import MemoryDocuments, MemoryRecords, MemorySpaces
 from app.client.memory_search import Memory
-from app.client.offboardings import Offboardings
+from app.client.offboardings import AsyncOffboardings, Offboardings, SyncOffboardings
 from app.client.operations import ApiKeys, Events, Jobs, Service, Tenants
 from app.client.retention import Pins, RetentionRules
 from app.client.sessions import Checkpoints, Sessions
@@ -95,6 +95,7 @@ class SyncSurface(Surface[SyncTransport]):
     contexts: SyncContexts
     artifacts: SyncArtifacts
     backups: SyncBackups
+    offboardings: SyncOffboardings
 
     def __init__(self, mode: SyncTransport) -> None:
         super().__init__(mode)
@@ -104,6 +105,7 @@ class SyncSurface(Surface[SyncTransport]):
         self.contexts = SyncContexts(mode)
         self.artifacts = SyncArtifacts(mode)
         self.backups = SyncBackups(mode)
+        self.offboardings = SyncOffboardings(mode)
 
 
 class AsyncSurface(Surface[AsyncTransport]):
@@ -115,6 +117,7 @@ class AsyncSurface(Surface[AsyncTransport]):
     contexts: AsyncContexts
     artifacts: AsyncArtifacts
     backups: AsyncBackups
+    offboardings: AsyncOffboardings
 
     def __init__(self, mode: AsyncTransport) -> None:
         super().__init__(mode)
@@ -124,3 +127,4 @@ class AsyncSurface(Surface[AsyncTransport]):
         self.contexts = AsyncContexts(mode)
         self.artifacts = AsyncArtifacts(mode)
         self.backups = AsyncBackups(mode)
+        self.offboardings = AsyncOffboardings(mode)

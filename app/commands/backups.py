@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +14,8 @@ from app.client import Cairn
 from app.client.backups import Backup, BackupFields
 from app.commands.backup_file import verify
 from app.commands.connection import DEFAULT_URL, Key, Tenant, Url, connected
-from app.commands.following import bytes_passing, followed, why
+from app.commands.downloading import downloaded
+from app.commands.following import followed, why
 from app.commands.plainly import refuse
 from app.commands.restoring import restore
 from app.commands.sketches import console_of
@@ -129,23 +128,7 @@ def _ending(backup: Backup) -> str:
 
 def _download(cairn: Cairn, backup: Backup, file: Path) -> None:
     size, digest = backup.size_bytes or 0, backup.digest or ""
-    # Named after the content, so that only what is the same is gone on with.
-    part = file.with_name(f"{file.name}.{digest[:12]}.part")
-    with part.open("ab") as written, bytes_passing(file.name, size) as show:
-        done = written.tell()
-        for piece in cairn.backups.download(backup.id, start=min(done, size), end=size):
-            written.write(piece)
-            done += len(piece)
-            show(done)
-        written.flush()
-        os.fsync(written.fileno())
-    with part.open("rb") as read:
-        found = hashlib.file_digest(read, "sha256").hexdigest()
-    if found != digest:
-        part.unlink()
-        refuse(f"What came of {backup.id} has the SHA-256 {found} instead of {digest}; download it again.")
-    part.rename(file)
-    typer.echo(f"{file} has {decimal(size)}, SHA-256 {digest}.", err=True)
+    downloaded(file, size, digest, lambda start: cairn.backups.download(backup.id, start=start, end=size))
 
 
 app.command(epilog="Example: cairn backup verify acme.ndjson.zst.age --identity key.txt --public-key 11qYAYKxCrfVS…=")(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import backups, database, demo, events, importing, keys, runs, versions, webhooks
+from app.commands import backups, database, demo, events, importing, keys, runs, tenants, versions, webhooks
 from app.commands.dev import dev
 from app.commands.doctor import doctor
 from app.commands.documents import openapi, settings
@@ -48,6 +48,7 @@ app.command(epilog="Example: cairn serve --host 0.0.0.0 --workers 2 --no-backgro
 app.command(epilog="Example: cairn worker, beside cairn serve --no-background")(worker)
 app.command(epilog="Example: cairn migrate, or cairn migrate --check in a deployment's checks.")(migrate)
 app.add_typer(keys.app, name="keys")
+app.add_typer(tenants.app, name="tenants")
 app.add_typer(webhooks.app, name="webhooks")
 app.command(epilog="Example: CAIRN_DATABASE__URL=postgresql://… cairn doctor")(doctor)
 app.add_typer(backups.app, name="backup")

@@ -200,6 +200,7 @@ MUTATING = frozenset({"post", "put", "patch", "delete"})
 WITHOUT_ETAG = frozenset(
     {
         *("/v1/api-keys/{key_id}/rotate", "/v1/jobs/{job_id}/cancel"),
+        *(f"/v1/offboardings/{{offboarding_id}}/{action}" for action in ("confirm", "cancel")),
         *(f"/v1/leases/{{name}}/{change}" for change in ("acquire", "renew", "release")),
         "/v1/webhooks/{webhook_id}/test",
         "/v1/deliveries/{delivery_id}/redeliver",

@@ -4,10 +4,12 @@
 WITH closed AS (
   UPDATE tenants AS t SET closed_at = COALESCE(t.closed_at, clock_timestamp()),
     revision = t.revision + CAST(t.closed_at IS NULL AS int), updated_at = clock_timestamp()
-  WHERE t.tenant_id = :tenant_id RETURNING t.tenant_id
+  WHERE t.tenant_id = :tenant_id
+    AND (t.closed_at IS NOT NULL OR CAST(:if_match AS bigint[]) IS NULL OR t.revision = ANY (:if_match))
+  RETURNING t.tenant_id
 ), made AS (
-  INSERT INTO offboardings (tenant_id, id, lease_expires_at)
-  SELECT tenant_id, :id, clock_timestamp() + make_interval(secs => CAST(:seconds AS float8)) FROM closed
+  INSERT INTO offboardings (tenant_id, id, state, lease_expires_at)
+  SELECT tenant_id, :id, :state, clock_timestamp() + make_interval(secs => CAST(:seconds AS float8)) FROM closed
   ON CONFLICT (tenant_id) WHERE state <> 'completed' DO NOTHING RETURNING *
 ), answer AS (
   SELECT 202 AS status, CAST(NULL AS bigint) AS etag, {{offboarding}} AS body FROM (
@@ -18,10 +20,44 @@ WITH closed AS (
 )
 
 -- name: is_there
-SELECT 1 AS found FROM tenants WHERE tenant_id = :tenant_id
+SELECT closed_at, revision FROM tenants WHERE tenant_id = :tenant_id
 
 -- name: get
-SELECT o.state, o.receipt, {{offboarding}} AS body FROM offboardings AS o WHERE o.id = :id
+SELECT o.tenant_id, o.backup_id, o.state, o.receipt, {{offboarding}} AS body FROM offboardings AS o WHERE o.id = :id
+
+-- name: open
+SELECT {{offboarding}} AS body FROM offboardings AS o WHERE o.tenant_id = :tenant_id AND o.state <> 'completed'
+
+-- name: lacks_export
+-- Locked: of two who ask at once one has the backup made.
+SELECT 1 AS found FROM offboardings WHERE tenant_id = :tenant_id AND state = 'exporting' AND backup_id IS NULL FOR UPDATE
+
+-- name: set_export
+UPDATE offboardings SET backup_id = :backup_id WHERE tenant_id = :tenant_id AND state = 'exporting' RETURNING id
+
+-- name: confirm
+WITH confirmed AS (
+  UPDATE offboardings AS o SET state = 'closed', lease_expires_at = clock_timestamp()
+  WHERE o.id = :id AND o.state = 'exporting' AND EXISTS (
+    SELECT FROM backups AS b WHERE b.tenant_id = o.tenant_id AND b.id = o.backup_id AND b.manifest IS NOT NULL)
+  RETURNING *
+), answer AS (
+  SELECT 200 AS status, CAST(NULL AS bigint) AS etag, {{offboarding}} AS body FROM (
+    SELECT * FROM confirmed
+    UNION ALL
+    SELECT * FROM offboardings WHERE id = :id AND state <> 'exporting'
+  ) AS o
+)
+
+-- name: cancel
+WITH gone AS (
+  DELETE FROM offboardings WHERE id = :id AND state = 'exporting' RETURNING tenant_id
+), opened AS (
+  UPDATE tenants AS t SET closed_at = NULL, revision = t.revision + 1, updated_at = clock_timestamp()
+  FROM gone WHERE t.tenant_id = gone.tenant_id
+), answer AS (
+  SELECT 204 AS status, CAST(NULL AS bigint) AS etag, CAST(NULL AS json) AS body, ARRAY[tenant_id] AS moved FROM gone
+)
 
 -- name: claim
 -- SKIP LOCKED: two processes take two of them. Whoever is silent for longer than its lease has lost it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,36 @@ from app.db.database import Answer, Reader, Writer
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
 from app.db.race import decided
-from app.db.shape import Shape, instant, instant_sql, plain
+from app.db.shape import Shape, computed, instant, instant_sql, plain
 from app.db.sql import load
-from app.errors import NotFound
+from app.errors import NotFound, changed
 from app.offboarding.errors import OffboardingNotFound, OffboardingUnderWay
 from app.offboarding.receipt import tenant_sha256
 
+# The backup that is made first stands as its job does until its file is there.
+_BACKUP = (
+    "FROM backups AS b LEFT JOIN jobs AS j ON j.tenant_id = b.tenant_id AND j.id = b.job_id"
+    " WHERE b.tenant_id = {t}.tenant_id AND b.id = {t}.backup_id"
+)
+_EXPORTED = (
+    "CASE WHEN {t}.state <> 'exporting' THEN {t}.state ELSE COALESCE((SELECT CASE"
+    " WHEN b.manifest IS NOT NULL THEN 'exported' WHEN j.state IN ('queued', 'running') THEN 'exporting' END"
+    f" {_BACKUP}), 'failed') END"
+)
+_EXPORT = (
+    "(SELECT json_build_object('backup_id', b.id, 'progress',"
+    " json_build_object('done', COALESCE(j.progress_done, 0), 'total', j.progress_total),"
+    f" 'size_bytes', b.size_bytes, 'digest', encode(b.digest, 'hex'), 'error', j.error) {_BACKUP})"
+)
 OFFBOARDING = Shape(
-    "id", plain("tenant", "tenant_id"), "state", "counts", "error", instant("created_at"), instant("ended_at")
+    "id",
+    plain("tenant", "tenant_id"),
+    computed("state", _EXPORTED),
+    computed("export", _EXPORT),
+    "counts",
+    "error",
+    instant("created_at"),
+    instant("ended_at"),
 )
 OFFBOARDINGS = Listing(
     "offboardings",
@@ -50,14 +73,68 @@ class Held:
     attempt_count: int
 
 
-async def begin(writer: Writer, tenant_id: str, pause_seconds: float) -> Answer:
-    """Close the tenant; its work begins after so long. Again is the same offboarding. Raises `NotFound`."""
+async def begin(
+    writer: Writer, tenant_id: str, pause_seconds: float, if_match: list[int] | None = None, *, export: bool = False
+) -> Answer:
+    """Close the tenant; its work begins after so long, or is confirmed once it is exported. Again is the same
+    offboarding, whatever revision it names. Raises `NotFound`, `PreconditionFailed`.
+    """
 
     async def why() -> None:
-        if await writer.row(_SQL["is_there"], tenant_id=tenant_id) is None:
+        stored = await writer.row(_SQL["is_there"], tenant_id=tenant_id)
+        if stored is None:
             raise NotFound("There is no such tenant.")
+        if stored["closed_at"] is None and if_match is not None and stored["revision"] not in if_match:
+            raise changed("tenant", stored["revision"])
 
-    return await decided(writer, _SQL["begin"], why, tenant_id=tenant_id, id=new_id("off"), seconds=pause_seconds)
+    state = "exporting" if export else "closed"
+    return await decided(
+        writer, _SQL["begin"], why, tenant_id=tenant_id, id=new_id("off"), seconds=pause_seconds, state=state,
+        if_match=if_match,
+    )  # fmt: skip
+
+
+async def exports_to(writer: Reader, tenant_id: str, make: Callable[[], Awaitable[str]]) -> Answer:
+    """The open offboarding of a tenant, with the backup that `make` asks for where it is to have one and has none."""
+    if await writer.row(_SQL["lacks_export"], tenant_id=tenant_id) is not None:
+        await writer.rows(_SQL["set_export"], tenant_id=tenant_id, backup_id=await make())
+    row = await writer.row(_SQL["open"], tenant_id=tenant_id)
+    assert row is not None
+    return Answer(202, row["body"])
+
+
+async def export_of(reader: Reader, offboarding_id: str) -> tuple[str, str]:
+    """The tenant and the backup of an offboarding that exports first. Raises `OffboardingNotFound`."""
+    row = await _found(reader, offboarding_id)
+    if row["backup_id"] is None:
+        raise OffboardingNotFound("This offboarding has no export.", id=offboarding_id)
+    return row["tenant_id"], row["backup_id"]
+
+
+async def confirm(writer: Writer, offboarding_id: str) -> Answer:
+    """The export is in good hands: go on. Again is the same. Raises `OffboardingNotFound`, `OffboardingUnderWay`."""
+
+    async def why() -> None:
+        row = await _found(writer, offboarding_id)
+        if row["state"] == "exporting":
+            raise OffboardingUnderWay("There is no export to be confirmed yet.", state="exporting")
+
+    return await decided(writer, _SQL["confirm"], why, id=offboarding_id)
+
+
+async def cancel(writer: Writer, offboarding_id: str) -> Answer:
+    """Open the tenant again, and forget the offboarding; `moved` names the tenant.
+
+    Raises `OffboardingNotFound`, and `OffboardingUnderWay` once rows may be gone.
+    """
+
+    async def why() -> None:
+        row = await _found(writer, offboarding_id)
+        if row["state"] != "exporting":
+            raise OffboardingUnderWay("Only one that exports first can be cancelled, until that is confirmed.",
+                                      state=row["state"])  # fmt: skip
+
+    return await decided(writer, _SQL["cancel"], why, id=offboarding_id)
 
 
 async def get(reader: Reader, offboarding_id: str) -> Answer:

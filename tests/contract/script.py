@@ -101,6 +101,9 @@ SCRIPT = [
     Line("GET /v1/offboardings", "operator"),
     Line("GET /v1/offboardings/{offboarding_id}", "operator"),
     Line("GET /v1/offboardings/{offboarding_id}/receipt", "operator"),
+    Line("GET /v1/offboardings/{offboarding_id}/export", "operator", ids={"offboarding_id": "{exported_id}"}),
+    Line("POST /v1/offboardings/{offboarding_id}/confirm", "operator", ids={"offboarding_id": "{exported_id}"}),
+    Line("POST /v1/offboardings/{offboarding_id}/cancel", "operator", ids={"offboarding_id": "{cancelled_id}"}),
     Line("GET /v1/tenants", "list"),
     Line("GET /v1/tenants/{tenant_id}/limits", "gone"),
     Line("PUT /v1/tenants/{tenant_id}/limits", "operator", {"burst": 1000, "requests_per_second": 1000}),
@@ -505,13 +508,15 @@ async def arrange(client: httpx.AsyncClient, tenant_id: str, database_url: str) 
     await end_deliveries(database_url, tenant_id)
     backups = [(await made("POST", "/v1/backups", {"label": SECRET})).json()["id"] for _ in range(2)]
     await complete_backups(database_url, tenant_id)
-    leaving_id = await arrange_offboardings(database_url, tenant_id)
+    await arrange_offboardings(database_url, tenant_id)
     job = await made("DELETE", "/v1/workflows/doomed?cascade=true")
     return {
         "incarnation": incarnation,
         "tenant_id": tenant_id,
-        "leaving_id": leaving_id,
+        "leaving_id": f"leaving-{tenant_id}",
         "offboarding_id": "off",
+        "exported_id": f"exported-{tenant_id}",
+        "cancelled_id": f"cancelled-{tenant_id}",
         "workflow_id": "w",
         "version_id": "v",
         "other_id": "child",
@@ -584,8 +589,8 @@ async def end_deliveries(database_url: str, tenant_id: str) -> None:
         await connection.close()
 
 
-async def arrange_offboardings(database_url: str, tenant_id: str) -> str:
-    """A tenant that has left, and one that may leave, whose id it gives: the operator's work."""
+async def arrange_offboardings(database_url: str, tenant_id: str) -> None:
+    """A tenant that has left, one that may leave, and two whose exports were made, of nothing: the operator's work."""
     receipt = {
         "offboarding_id": "off", "tenant_sha256": HASH, "counts": {}, "started_at": "2026-01-01T00:00:00.000000Z",
         "ended_at": "2026-01-01T00:00:00.000000Z", "verified_zero": True, "server_version": "0",
@@ -597,10 +602,19 @@ async def arrange_offboardings(database_url: str, tenant_id: str) -> str:
             " VALUES ($1, 'off', 'completed', $2, now()) ON CONFLICT DO NOTHING",
             f"sha256:{HASH}", json.dumps({"receipt": receipt, "signature": None}),
         )  # fmt: skip
-        await connection.execute("INSERT INTO tenants (tenant_id) VALUES ($1)", f"leaving-{tenant_id}")
+        names = [f"{state}-{tenant_id}" for state in ("leaving", "exported", "cancelled")]
+        await connection.executemany("INSERT INTO tenants (tenant_id) VALUES ($1)", [(name,) for name in names])
+        for name in names[1:]:
+            await connection.execute(
+                "INSERT INTO backups (tenant_id, id, artifacts, job_id, manifest, size_bytes, digest, completed_at)"
+                " VALUES ($1, 'b', 'bytes', 'j', '{}', 0, sha256(''), now())",
+                name,
+            )
+            await connection.execute(
+                "INSERT INTO offboardings (tenant_id, id, state, backup_id) VALUES ($1, $1, 'exporting', 'b')", name
+            )
     finally:
         await connection.close()
-    return f"leaving-{tenant_id}"
 
 
 async def arrange_submissions(made: Callable[..., Awaitable[httpx.Response]]) -> dict[str, str]:

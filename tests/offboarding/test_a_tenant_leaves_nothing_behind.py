@@ -14,6 +14,9 @@ import asyncpg
 import httpx
 import pytest
 
+from app.background.work import JobRunner
+from app.backups.exporting import Export
+from app.backups.store import CREATE_KIND
 from app.bus.work import Stream, Work
 from app.cache.cache import Key
 from app.db.sql import Statement
@@ -170,6 +173,8 @@ async def test_from_the_first_moment_nobody_acts_for_it_in_any_process_and_nobod
     async with running(settings) as deaf, http(deaf, authorization=client.headers["authorization"]) as elsewhere:
         # This process hears nothing, and has just trusted the key.
         assert (await elsewhere.get("/v1/workflows")).status_code == 200
+        stale = await place.operator.delete(f"/v1/tenants/{LEAVING}", headers={"if-match": '"99"'})
+        assert stale.status_code == 412
         offboarding = await begun(place.operator, LEAVING)
         for refused in (
             await elsewhere.get("/v1/workflows"),
@@ -278,3 +283,67 @@ async def test_what_a_request_writes_that_was_under_way_is_found_too(place: Plac
 
 async def sequenced(place: Place) -> None:
     await sequencer(lambda _seconds: None)(place.service.ground.database, 1000)
+
+
+async def test_with_an_export_nothing_leaves_before_it_is_confirmed(place: Place) -> None:
+    database = place.service.ground.database
+    client = await place.client(LEAVING)
+    assert (await client.put("/v1/workflows/w", json={})).status_code == 201
+    begun_first = await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")
+    again = await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")
+    offboarding = begun_first.json()
+    assert (begun_first.status_code, offboarding["state"]) == (202, "exporting")
+    assert (again.json()["id"], again.json()["export"]) == (offboarding["id"], offboarding["export"])
+    assert (await client.get("/v1/workflows")).status_code == 403
+    path = f"/v1/offboardings/{offboarding['id']}"
+    early = [await place.operator.post(f"{path}/confirm"), await place.operator.get(f"{path}/export")]
+    assert [answer.status_code for answer in early] == [409, 409]
+    # The runner of jobs takes this one of a closed tenant, and no other.
+    await database.rows(
+        Statement("INSERT INTO jobs (tenant_id, id, kind, arguments) VALUES (:tenant_id, 'j', 'backup.verify', '{}')"),
+        tenant_id=LEAVING,
+    )
+    export = Export(settings_for(database.url).database, place.service.ground.blobs, 3, SIGNER)
+    wholes = JobRunner({CREATE_KIND: export, "backup.verify": export}, 30, place.service.ground.hints, as_a_whole=True)
+    assert await wholes.run(database, 1) == 1
+    exported = await place.offboarding(offboarding["id"])
+    assert exported["state"] == "exported"
+    assert await wholes.run(database, 1) == 0
+    file = await place.operator.get(f"{path}/export")
+    assert sha256(file.content).hexdigest() == exported["export"]["digest"]
+    part = await place.operator.get(f"{path}/export", headers={"range": "bytes=0-9"})
+    assert (part.status_code, part.content) == (206, file.content[:10])
+    assert await place.runner.run(database, 1) == 0
+    assert (await place.operator.post(f"{path}/confirm")).json()["state"] == "closed"
+    assert (await place.operator.post(f"{path}/cancel")).status_code == 409
+    await carried_out(place.runner, database)
+    ended = await place.offboarding(offboarding["id"])
+    assert (ended["state"], ended["export"], ended["counts"]["backups"]) == ("completed", None, 1)
+    assert (await place.operator.post(f"{path}/confirm")).json()["state"] == "completed"
+
+
+async def test_cancelled_while_it_exports_the_tenant_is_as_it_was(place: Place) -> None:
+    client = await place.client(LEAVING)
+    assert (await client.put("/v1/workflows/w", json={})).status_code == 201
+    offboarding = (await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")).json()
+    assert (await client.get("/v1/workflows/w")).status_code == 403
+    path = f"/v1/offboardings/{offboarding['id']}"
+    assert (await place.operator.post(f"{path}/cancel")).status_code == 204
+    assert (await client.get("/v1/workflows/w")).status_code == 200
+    assert (await place.operator.get(f"/v1/tenants/{LEAVING}")).json()["closed_at"] is None
+    assert (await place.operator.get(path)).status_code == 404
+    assert (await place.operator.post(f"{path}/cancel")).status_code == 404
+    # Its backup is made as any other, and it can leave another time.
+    assert len((await client.get("/v1/backups")).json()["items"]) == 1
+    assert (await begun(place.operator, LEAVING))["id"] != offboarding["id"]
+
+
+async def test_an_export_that_cannot_be_made_is_told_and_cancelled(place: Place) -> None:
+    await place.client(LEAVING)
+    offboarding = (await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")).json()
+    await place.service.ground.database.execute(
+        "UPDATE jobs SET state = 'failed', ended_at = now(), error = '{\"code\": \"unavailable\"}'"
+    )
+    failed = await place.offboarding(offboarding["id"])
+    assert (failed["state"], failed["export"]["error"]) == ("failed", {"code": "unavailable"})
+    assert (await place.operator.post(f"/v1/offboardings/{offboarding['id']}/cancel")).status_code == 204

@@ -1,0 +1,59 @@
+"""`cairn tenants`, as the operator types it, on a service that runs beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.backups.reading import Ended, Reader
+from app.client import Cairn as Client
+from app.client import NotFoundError
+from app.signing import new_seed, public_key_of
+from tests.api_process import serving
+from tests.commands.test_the_operator_s_commands import Cairn
+from tests.conftest import ADMIN_KEY, OBJECTS
+
+SEED = new_seed()
+
+
+async def _awaited(made: Awaitable[str]) -> str:
+    return await made
+
+
+def test_it_is_exported_removed_and_receipted(
+    kept_clone: Callable[[], Awaitable[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = asyncio.run(_awaited(kept_clone()))
+    with serving(
+        url, background__enabled=True, signing__key=SEED, backups__idle_seconds=0.05, auth__cache_seconds=0,
+        offboarding__look_seconds=0.05, offboarding__settle_seconds=0, blobs__folder=OBJECTS / url.rsplit("/", 1)[1],
+    ) as api:  # fmt: skip
+        operator = Cairn("postgresql://nobody@127.0.0.1:1/none", COLUMNS="160")
+        operator.environment |= {"CAIRN_URL": api.url, "CAIRN_KEY": ADMIN_KEY, "CAIRN_TENANT": "acme"}
+        client = Client(api.url, key=ADMIN_KEY)
+        client.tenants.ensure("acme")
+        Client(api.url, key=ADMIN_KEY, tenant="acme").workflows.create(id="w", metadata={"of": "acme"})
+        operator.does("tenants", "delete", "acme", "--export", "acme.zst", "--receipt", "acme.json", "--yes")
+        with pytest.raises(NotFoundError):
+            client.tenants.get("acme")
+    with Path("acme.zst").open("rb") as file:
+        ended = [piece for piece in Reader(file, 2**20).pieces() if isinstance(piece, Ended)]
+    assert {one.name: one.rows for one in ended[0].manifest.sections}["workflows"] == 1
+    receipt = Path("acme.json")
+    assert json.loads(receipt.read_bytes())["receipt"]["counts"]["workflows"] == 1
+    said = operator.does(
+        "tenants", "verify-receipt", "acme.json", "--tenant", "acme", "--public-key", public_key_of(SEED)
+    )
+    assert "is as it was signed" in said
+    assert "another tenant" in operator.refuses("tenants", "verify-receipt", "acme.json", "--tenant", "acme-2")
+    other = public_key_of(new_seed())
+    assert "not with" in operator.refuses("tenants", "verify-receipt", "acme.json", "--public-key", other)
+    receipt.write_bytes(receipt.read_bytes().replace(b'"workflows":1', b'"workflows":0'))
+    assert "is not as it was signed" in operator.refuses("tenants", "verify-receipt", "acme.json")
+    receipt.write_bytes(b"{}")
+    assert "is no receipt" in operator.refuses("tenants", "verify-receipt", "acme.json")
