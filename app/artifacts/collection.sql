@@ -17,11 +17,15 @@ FROM old WHERE a.tenant_id = old.tenant_id AND a.hash = old.hash
 RETURNING a.hash
 
 -- name: give_up
--- Whoever began to send these is gone, or so slow that he begins anew.
+-- Whoever began to send these is gone, or so slow that he begins anew. What a restore has put there waits for its rows.
 WITH old AS MATERIALIZED (
   -- SKIP LOCKED: somebody begins again.
   SELECT a.tenant_id, a.hash FROM artifacts AS a
   WHERE a.state = 'uploading' AND a.touched_at < (SELECT clock_timestamp() - make_interval(secs => :grace_seconds))
+    AND NOT EXISTS (
+      SELECT FROM jobs AS j
+      WHERE j.state IN ('queued', 'running') AND j.tenant_id = a.tenant_id AND j.kind = 'backup.restore'
+    )
   ORDER BY a.touched_at LIMIT CAST(:limit AS bigint) FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE artifacts AS a SET state = 'deleting', changed_at = clock_timestamp()

@@ -35,6 +35,12 @@ FALSE_ATTACHMENT = (
     " OR w.part_bytes > r.chunk_bytes END OR r.chunk_bytes < 1 ORDER BY 1 LIMIT 1"
 )
 
+# Of a language that PostgreSQL does not know nothing can be remembered.
+FALSE_SPACE = (
+    "SELECT s.line FROM {rows} WHERE NOT EXISTS (SELECT FROM pg_ts_config AS c WHERE c.cfgname = r.language"
+    " AND pg_ts_config_is_visible(c.oid)) ORDER BY 1 LIMIT 1"
+)
+
 
 class Staging:
     """Takes the pieces of a file in. The temporary tables are gone with the connection."""
@@ -103,6 +109,7 @@ class Staging:
             await self.connection.execute(f"ANALYZE {staged.table} (line)")
             await self._each_once(staged)
         await self._wholes_are_true(found, with_bytes=with_bytes)
+        await self._languages_are_known(found)
         for staged in found.values():
             if await self._descends_from_itself(staged):
                 raise BackupRefused("rows", "A row descends from itself.", section=staged.section.name)
@@ -143,6 +150,15 @@ class Staging:
             known = f"SELECT FROM {found['artifacts'].source()} WHERE r.hash::text = w.first"
         if await self.connection.fetchval(of_none.format(known)):
             raise BackupRefused("rows", "There are bytes of no artifact.", section=ARTIFACT_BYTES.name)
+
+    async def _languages_are_known(self, found: dict[str, Staged]) -> None:
+        spaces = found.get("memory_spaces")
+        if spaces is not None and "language" in spaces.columns:
+            false = await self._fetch(spaces, FALSE_SPACE.format(rows=spaces.source()))
+            if false is not None:
+                raise BackupRefused(
+                    "rows", "PostgreSQL does not know the language.", section="memory_spaces", row=false
+                )
 
     async def _fetch(self, staged: Staged, sql: str) -> int | None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.background.runner import drain
+from app.db.sql import Statement
 from app.http.service import Service
 from tests.artifacts.artifacts import hash_of, store
 from tests.artifacts.collecting import age, collection_of, states
@@ -10,6 +11,8 @@ from tests.backups.making import asked, file_of, runner
 from tests.conftest import new_tenant
 
 LIMIT = 100
+# As a restore leaves what it has put into the object store.
+BEGUN = Statement("UPDATE artifacts SET state = 'uploading' WHERE tenant_id = :tenant_id")
 
 
 async def collected(service: Service) -> dict[str, str]:
@@ -36,8 +39,10 @@ async def test_what_a_restore_has_brought_waits_for_its_rows(fresh: Service) -> 
     async with await new_tenant(fresh) as client, await new_tenant(fresh) as other:
         await store(client, b"x")
         await store(other, b"y")
+        for one in (client, other):
+            await fresh.ground.database.rows(BEGUN, tenant_id=one.headers["x-test-tenant"])
         answer = await client.post("/v1/backups/restore", content=b"not read yet")
-        assert await collected(fresh) == {hash_of(b"x"): "live", hash_of(b"y"): "gone"}
+        assert await collected(fresh) == {hash_of(b"x"): "uploading", hash_of(b"y"): "gone"}
 
         assert (await client.post(f"{answer.headers['location']}/cancel")).status_code == 200
         assert await collected(fresh) == {hash_of(b"x"): "gone", hash_of(b"y"): "gone"}

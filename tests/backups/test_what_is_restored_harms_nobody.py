@@ -30,6 +30,7 @@ FORGED: dict[str, Change] = {
     "thresholds of its own": row("cleanup_schedules", thresholds={"x": 1}),
     "a pause of no time": row("cleanup_schedules", every_seconds=1),
     "a secret path that leads nowhere": row("document_collections", secret_paths=["/~7"]),
+    "a language of no server": row("memory_spaces", language="klingon"),
     "a last attempt": lambda rows: [one.update(attempt_count=2**31 - 1) for one in rows["submissions"]],
 }
 
