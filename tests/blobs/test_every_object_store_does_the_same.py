@@ -123,3 +123,15 @@ async def test_a_store_that_is_away_is_unavailable(tmp_path: Path, kind: str, re
             await call
         assert "CAIRN_BLOBS__" in refused.value.detail
         assert str(tmp_path) not in refused.value.detail
+
+
+async def test_what_a_tenant_has_is_listed_by_itself(blobs: Blobs) -> None:
+    for tenant in ("t", "t-2", "u"):
+        await blobs.put(tenant, NAME, parts_of(b"abc"))
+    assert [(one.tenant_id, one.name) async for one in blobs.names("t")] == [("t", NAME)]
+    await blobs.leave("t")
+    assert await blobs.size("t", NAME) == 3
+    await blobs.delete("t", NAME)
+    await blobs.leave("t")
+    await blobs.leave("t")
+    assert sorted([one.tenant_id async for one in blobs.names()]) == ["t-2", "u"]

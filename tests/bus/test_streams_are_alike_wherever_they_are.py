@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -177,3 +178,16 @@ async def test_they_end_quickly_and_may_end_twice(kind: str, servers: Servers) -
         async with asyncio.timeout(2):
             await second.close()
             await second.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_messages_of_a_tenant_are_erased_whether_they_wait_or_are_out(kind: str, servers: Servers) -> None:
+    async with opened(kind, servers.nats_url) as (first, _):
+        said = [{"tenant_id": name, "n": n, "of": "acme"} for n in range(3) for name in ("acme", "acme-2")]
+        await first.put(Stream.QUEUED, [Work(f"w{n}", json.dumps(one).encode()) for n, one in enumerate(said)])
+        out = await taken_messages(first, 2)
+        assert [json.loads(one.body)["tenant_id"] for one in out] == ["acme", "acme-2"]
+        assert await first.erase("acme") == 3
+        left = [json.loads(body)["tenant_id"] for body in await taken(first, 2)]
+        assert left == ["acme-2"] * 2
+        assert await first.erase("acme") == 0

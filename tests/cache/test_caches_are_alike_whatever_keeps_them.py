@@ -115,3 +115,16 @@ async def test_without_redis_no_program_runs() -> None:
     async with cache("embedded", "") as kept:
         with pytest.raises(Unavailable, match="CAIRN_REDIS__URL"):
             await kept.run(ADD, [KEY], [1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_is_kept_of_a_tenant_is_erased_and_nothing_that_only_looks_like_it(kind: str, url: str) -> None:
+    gone = [Key(kind_of, "acme", f"{n}") for kind_of in ("thing", "other") for n in range(30)]
+    stay = [Key("thing", "acme-2", "1"), Key("thing", "other", "x:acme:1"), Key("acme", "other", "1")]
+    async with cache(kind, url) as kept:
+        for key in (*gone, *stay):
+            await kept.put(key, b"value", LONG)
+        assert await kept.erase("acme") == len(gone)
+        assert [await kept.get(key) for key in gone] == [None] * len(gone)
+        assert [await kept.get(key) for key in stay] == [b"value"] * len(stay)
+        assert await kept.erase("acme") == 0

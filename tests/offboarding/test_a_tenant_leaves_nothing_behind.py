@@ -17,7 +17,7 @@ import pytest
 from app.background.work import JobRunner
 from app.backups.exporting import Export
 from app.backups.store import CREATE_KIND
-from app.bus.work import Stream, Work
+from app.bus.work import EmbeddedStreams, Stream, Work
 from app.cache.cache import Key
 from app.db.sql import Statement
 from app.embedded import Servers
@@ -26,6 +26,8 @@ from app.http.service import Service
 from app.main import streams_of
 from app.offboarding.jobs import Offboarder
 from app.offboarding.receipt import read
+from app.webhooks.fanout import fan_out
+from app.webhooks.relay import Relay
 from tests.conftest import ADMIN_KEY, http, running, settings_for
 from tests.contract.script import arrange
 from tests.digests import digests
@@ -347,3 +349,36 @@ async def test_an_export_that_cannot_be_made_is_told_and_cancelled(place: Place)
     failed = await place.offboarding(offboarding["id"])
     assert (failed["state"], failed["export"]["error"]) == ("failed", {"code": "unavailable"})
     assert (await place.operator.post(f"/v1/offboardings/{offboarding['id']}/cancel")).status_code == 204
+
+
+async def test_nothing_is_sent_for_a_tenant_that_is_closed(place: Place) -> None:
+    database = place.service.ground.database
+    settings = settings_for(database.url).webhooks
+    for tenant_id in (LEAVING, STAYING):
+        client = await place.client(tenant_id)
+        made = await client.post("/v1/webhooks", json={"id": "h", "url": "http://127.0.0.1:9/"})
+        assert made.status_code == 201, made.text
+        await client.put("/v1/workflows/w", json={})
+    await sequenced(place)
+    # What is handed out to a webhook before, waits; what would be later, is not.
+    await fan_out(lambda: None)(database, 1000)
+    await begun(place.operator, LEAVING)
+    for client in place.clients:
+        await client.put("/v1/workflows/later", json={})
+    await database.rows(
+        Statement(
+            "INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
+            " VALUES (:tenant_id, 'workflow.created', 'workflow', 'late', '{}')"
+        ),
+        tenant_id=LEAVING,
+    )
+    await sequenced(place)
+    await fan_out(lambda: None)(database, 1000)
+    streams = EmbeddedStreams(60)
+    await Relay(settings, streams, lambda _number: None).run(database, 1000)
+    standing = await database.rows(
+        Statement("SELECT tenant_id, status, count(*) AS n FROM webhook_deliveries GROUP BY 1, 2 ORDER BY 1, 2")
+    )
+    found = {(row["tenant_id"], row["status"]): row["n"] for row in standing}
+    assert found.keys() == {(LEAVING, "pending"), (STAYING, "queued")}
+    assert found[STAYING, "queued"] > found[LEAVING, "pending"]
