@@ -22,8 +22,6 @@ NUMBERS = {
     ("memory_vectors", "space_number"): ("space", "memory_spaces"),
     ("submissions", "session_number"): ("session_key", "submission_sessions"),
 }
-# A reference that closes a circle: it is written when the rows it leads to are there.
-LATE = {("generations", "best_version_id")}
 
 
 def derived(table: Table, left_out: set[str], **given: Any) -> Section:
@@ -58,7 +56,14 @@ def field_of(table: Table, column: Column[Any]) -> Field:
     elif isinstance(column.type, JSON):
         # A string with the exact text: `json` keeps it byte for byte, and a null of JSON's is not taken for none.
         reads, writes, kind = f"{reads}::text", f"{writes}::{kind}", "TEXT"
-    return Field(name, kind, reads, writes, name, late=(table.name, name) in LATE)
+    return Field(name, kind, reads, writes, name, late=_closes_circle(table, name))
+
+
+def _closes_circle(table: Table, name: str) -> bool:
+    """Whether it refers to what itself refers to such rows: it is written when the rows it leads to are there."""
+    return any(
+        key.use_alter and name in key.column_keys for key in table.foreign_key_constraints if name != "tenant_id"
+    )
 
 
 def _key(table: Table) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from app.errors import AppError, Conflict, NotFound
+
+# What is looked at when a file is read; `app.backups.verifying` says in words what each means.
+Check = Literal["file", "frames", "lines", "sections", "rows", "counts", "digests", "manifest", "seal", "signature"]
 
 
 class BackupDamaged(AppError):
@@ -15,7 +18,7 @@ class BackupDamaged(AppError):
 
     status, code, title = 422, "backup_damaged", "The backup is damaged"
 
-    def __init__(self, check: str, detail: str, **facts: Any) -> None:
+    def __init__(self, check: Check, detail: str, **facts: Any) -> None:
         super().__init__(detail, check=check, **facts)
         self.check = check
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 import zstandard
 
-from app.backups.errors import BackupDamaged, BackupEncrypted, BackupNewer
+from app.backups.errors import BackupDamaged, BackupEncrypted, BackupNewer, Check
 from app.backups.format import (
     FORMAT_VERSION,
     HEAD_PREFIX,
@@ -220,7 +220,7 @@ class Reader:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise self._damaged("lines", f"A line about the file itself is not readable: {error}.") from error
 
-    def _damaged(self, check: str, detail: str, **facts: str | int) -> BackupDamaged:
+    def _damaged(self, check: Check, detail: str, **facts: str | int) -> BackupDamaged:
         """Says where: in which section and behind which of its rows, and about which byte of the file."""
         if self._counting is not None:
             facts = {"section": self._counting.name, "rows": self._counting.rows, **facts}

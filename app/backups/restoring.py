@@ -59,7 +59,7 @@ class Restore:
     async def perform(self, database: Database, job: Claimed, standing: Standing, course: Course) -> None:
         """Restore, or find out what a restore would do.
 
-        Raises what `Passing.checked` does, `BackupUntrusted`, `RestoreConflict`, and `Unavailable`.
+        Raises what `Passing.through` does, `ArtifactMissing`, `BackupUntrusted`, `RestoreConflict`, and `Unavailable`.
         """
         told = standing.arguments
         sent = told.get("backup_id") is None

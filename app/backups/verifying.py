@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.backups import store
-from app.backups.errors import BackupDamaged, BackupEncrypted, BackupNewer
+from app.backups.errors import BackupDamaged, BackupEncrypted, BackupNewer, Check
 from app.backups.passing import Passing
 from app.backups.reading import Ended, Piece
 from app.backups.rows import Rows
@@ -14,8 +14,8 @@ from app.db.database import Database
 from app.jobs.course import Course
 from app.jobs.store import Claimed, Standing
 
-# What is looked at, in the words of `BackupDamaged.check`, and what it means that it is as it should be.
-CHECKS = {
+# What it means that what is looked at is as it should be.
+CHECKS: dict[Check, str] = {
     "file": "The file has the size and the SHA-256 that were written down when it was made.",
     "frames": "Each frame is zstd with its checksum, and the file ends where it says.",
     "lines": "The head, the sections and the manifest are there, in their order.",
@@ -65,9 +65,10 @@ class Verify:
         try:
             await passing.through(course, take)
         except (BackupDamaged, BackupNewer, BackupEncrypted) as refusal:
-            return _failed(getattr(refusal, "check", "lines"), refusal.detail, refusal.facts)
+            check: Check = refusal.check if isinstance(refusal, BackupDamaged) else "lines"
+            return _failed(check, refusal.detail, refusal.facts)
         (ended,) = last
-        checks = {name: _check(name, True, message) for name, message in CHECKS.items()}
+        checks: dict[str, dict[str, Any]] = {name: _check(name, True, message) for name, message in CHECKS.items()}
         if (passing.digest.hex(), passing.size_bytes) != (made["digest"], made["size_bytes"]):
             checks["file"] = _check("file", False, "The file is another one than was made.")
         if ended.text != made["text"]:
@@ -86,7 +87,7 @@ class Verify:
         ]
 
 
-def _failed(check: str, detail: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _failed(check: Check, detail: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
     """The check that failed; whatever was not seen to its end is neither right nor wrong."""
     where = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "check")
     return [

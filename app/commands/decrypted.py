@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 
 import pyrage
 
-AGE = b"age-encryption.org/"
+from app.backups.reading import AGE
 
 
 class Undecryptable(Exception):

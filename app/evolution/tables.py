@@ -92,7 +92,8 @@ generations = Table(
     Column("end_digest", LargeBinary),
     revision(),
     ForeignKeyConstraint(["tenant_id", "run_id"], ["evolution_runs.tenant_id", "evolution_runs.id"]),
-    ForeignKeyConstraint(["tenant_id", "best_version_id"], ["versions.tenant_id", "versions.id"]),
+    # Versions are made in generations, and a generation names its best version: this closes that circle.
+    ForeignKeyConstraint(["tenant_id", "best_version_id"], ["versions.tenant_id", "versions.id"], use_alter=True),
     UniqueConstraint("tenant_id", "run_id", "number"),
     CheckConstraint("number >= 0", name="number"),
     Index(

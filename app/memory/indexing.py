@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
 import structlog
 
+from app.db.apart import connected_apart
 from app.db.database import Database
 from app.db.sql import Statement, load
 from app.errors import Unavailable
@@ -24,8 +24,6 @@ from app.settings import DatabaseSettings, MemorySettings
 
 log = structlog.get_logger("cairn.memory")
 
-# A builder that was killed leaves its statement to PostgreSQL, which looks so often whether anybody is there.
-LOOK_SECONDS = 2
 # After a build that failed the next one waits, twice as long each time: it may have taken all there was of something.
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 10.0, 600.0
 CLOSE_SECONDS = 5.0
@@ -122,8 +120,11 @@ class IndexBuilder:
     async def _build(self, space: Wanting) -> str:
         """Build it, on a connection that holds its lock; `left` where another process does, or has since."""
         began = self._clock()
-        connection = await self._connected()
-        try:
+        session = {
+            "maintenance_work_mem": f"{self._memory.index_memory_mib}MB",
+            "max_parallel_maintenance_workers": str(self._memory.index_workers),
+        }
+        async with connected_apart(self._database, "index builder", **session) as connection:
             lock = "SELECT pg_try_advisory_lock(hashtextextended(CAST($1 AS text), $2))"
             if not await connection.fetchval(lock, str(space.number), _LOCKS):
                 return "left"
@@ -143,10 +144,6 @@ class IndexBuilder:
                 await connection.execute(served.text, *served.bind({
                     "tenant_id": space.tenant_id, "number": space.number, "requested_at": space.requested_at,
                 }))  # fmt: skip
-        finally:
-            # Cut off, it would still wait for the end of its statement.
-            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await connection.close(timeout=CLOSE_SECONDS)
         log.info("index built", space=space.name, tenant_id=space.tenant_id, seconds=round(self._clock() - began, 1))
         return "built"
 
@@ -160,22 +157,3 @@ class IndexBuilder:
         )
         for row in left:
             await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {row['name']}")
-
-    async def _connected(self) -> asyncpg.Connection:
-        settings = self._database
-        if not settings.session_settings and settings.direct_url is None:
-            raise Unavailable("Indexes are built past the pooler: set CAIRN_DATABASE__DIRECT_URL.")
-        return await asyncpg.connect(
-            settings.direct_driver_url,
-            timeout=settings.acquire_seconds,
-            statement_cache_size=0,
-            server_settings={
-                "application_name": "cairn index builder",
-                "statement_timeout": "0",
-                "lock_timeout": "0",
-                "idle_in_transaction_session_timeout": "0",
-                "client_connection_check_interval": f"{LOOK_SECONDS}s",
-                "maintenance_work_mem": f"{self._memory.index_memory_mib}MB",
-                "max_parallel_maintenance_workers": str(self._memory.index_workers),
-            },
-        )

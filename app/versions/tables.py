@@ -42,7 +42,7 @@ versions = Table(
     ForeignKeyConstraint(["tenant_id", "workflow_id"], ["workflows.tenant_id", "workflows.id"]),
     ForeignKeyConstraint(["tenant_id", "parent1_id"], ["versions.tenant_id", "versions.id"]),
     ForeignKeyConstraint(["tenant_id", "parent2_id"], ["versions.tenant_id", "versions.id"]),
-    ForeignKeyConstraint(["tenant_id", "generation_id"], ["generations.tenant_id", "generations.id"], use_alter=True),
+    ForeignKeyConstraint(["tenant_id", "generation_id"], ["generations.tenant_id", "generations.id"]),
     CheckConstraint("operation IN ('init', 'mutation', 'crossover', 'immigrant')", name="operation"),
     CheckConstraint("dsl_hash ~ '^(jcs|raw):[0-9a-f]{64}$'", name="dsl_hash"),
     CheckConstraint(

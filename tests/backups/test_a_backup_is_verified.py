@@ -80,6 +80,20 @@ def _flipped(content: bytes, place: int) -> bytes:
     return bytes(damaged)
 
 
+async def test_the_whole_file_of_another_backup_is_not_that_of_this_one(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    sealed = {"recipients": [str(pyrage.x25519.Identity.generate().to_public())]}
+    tenant_id, blobs = client.headers["x-test-tenant"], service.ground.blobs
+    for failed, body in ({"file", "manifest"}, {}), ({"file"}, sealed):
+        backup_id, other_id = await made(service, client, **body), await made(service, client, **body)
+        other = (await client.get(f"/v1/backups/{other_id}/content")).content
+        await blobs.put(tenant_id, object_of(backup_id), once(other))
+        report = (await verified(service, client, backup_id))["report"]
+        assert report["valid"] is False
+        assert {check["name"] for check in report["checks"] if check["passed"] is False} == failed
+
+
 async def test_of_an_encrypted_backup_the_digest_is_looked_at(service: Service, client: httpx.AsyncClient) -> None:
     identity = pyrage.x25519.Identity.generate()
     backup_id = await made(service, client, recipients=[str(identity.to_public())])

@@ -177,6 +177,16 @@ def test_what_no_writer_wrote_is_refused(check: str, change: Callable[[list[byte
     assert refusal.value.check == check
 
 
+@pytest.mark.parametrize(
+    ("check", "line"), [("digests", [b'{"id": "wf_9", "name": null}\n']), ("counts", [])], ids=("other", "missing")
+)
+def test_the_section_that_is_not_as_it_was_written_is_named(check: str, line: list[bytes]) -> None:
+    with pytest.raises(BackupDamaged) as refusal:
+        pieces_of(changed(lambda lines: [*lines[:3], *line, *lines[4:]]))
+
+    assert refusal.value.facts == {"check": check, "section": "workflows"}
+
+
 def test_where_it_is_damaged_is_said() -> None:
     with pytest.raises(BackupDamaged) as refusal:
         pieces_of(changed(lambda lines: [*lines[:7], lines[1], *lines[7:]]))
