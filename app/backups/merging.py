@@ -24,6 +24,7 @@ from app.backups.fates import (
     Mode,
     OnConflict,
 )
+from app.backups.secrets import cut_later
 from app.backups.section import Section
 from app.backups.sections import sections
 from app.backups.staged import Staged
@@ -31,6 +32,8 @@ from app.memory.partitions import creation, table_of
 
 # Whoever writes memory of the tenant, or changes its spaces, waits until the commit.
 ALONE = "SELECT cairn_change_spaces($1)"
+# Where bodies of documents are that may hold what is secret by now.
+DOCUMENTS = ("documents", "document_revisions", "webhook_deliveries")
 NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
 CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
 # What is there and what was put there for this restore is live, held until the commit, and as old as the file says.
@@ -241,6 +244,9 @@ class Merging:
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
                 raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
         await self._items_in_other_spaces(outcome)
+        written = [outcome.sections[name] for name in DOCUMENTS if name in outcome.sections]
+        if any(counts.created + counts.changed for counts in written):
+            await cut_later(self._connection, self._tenant_id)
         restored = any(outcome.sections[name].created for name in EVENTS if name in outcome.sections)
         await self._connection.execute(WEBHOOK_HEAD, self._tenant_id, restored)
         for number, dimensions in self._new_spaces.items():

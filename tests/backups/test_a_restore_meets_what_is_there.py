@@ -10,9 +10,12 @@ import asyncpg
 import httpx
 import pytest
 
+from app.background.runner import drain
+from app.background.work import JobRunner
 from app.db.sql import Statement
 from app.http.service import Service
-from tests.backups.files import end_of, pieces_of
+from app.surface import KINDS
+from tests.backups.files import end_of, pieces_of, rows_of
 from tests.backups.rich import exported, restored, sections_of
 from tests.conftest import Make, new_tenant
 from tests.waiting import held_up
@@ -208,3 +211,27 @@ async def test_vectors_of_another_model_do_not_lie_in_a_space_of_its_name(file: 
         asked = {"query": "9c41", "mode": "text", "top_k": 10}
         assert (await client.post("/v1/memory/search", json=asked)).json()["items"]
         assert (await client.get("/v1/memory/spaces/space")).json()["model"] == "another"
+
+
+@pytest.mark.parametrize("on_conflict", ["skip", "overwrite"])
+async def test_what_is_secret_by_now_does_not_come_back(fresh: Service, on_conflict: str) -> None:
+    async with await new_tenant(fresh) as client:
+        path = "/v1/documents/rules"
+        await client.put(path, json={"history": 2})
+        for body in ({"key": "k1", "a": 1}, {"key": "k2", "a": 2}):
+            await client.put(f"{path}/d", json=body)
+        await client.put(f"{path}/kept", json={"key": "k3"})
+        file = await exported(fresh, client, sections=["documents", "document_revisions"])
+        await client.delete(path)
+        await client.put(path, json={"secret_paths": ["/key"], "history": 2})
+        await client.put(f"{path}/kept", json={"key": "k4", "a": 1})
+
+        sections_of(await restored(fresh, client, file, on_conflict=on_conflict))
+        secret = on_conflict == "skip"
+        assert (await client.get(f"{path}/d")).json() == ({"a": 2} if secret else {"key": "k2", "a": 2})
+        assert (await client.get(path)).json()["cutting"] is secret
+        await drain(JobRunner(KINDS, 30, fresh.ground.hints).run, fresh.ground.database, limit=10)
+        assert (await client.get(path)).json()["cutting"] is False
+        again = rows_of(pieces_of(await exported(fresh, client, sections=["documents", "document_revisions"])))
+    assert (b"k1" in again["document_revisions"]) is not secret
+    assert (b"k2" in again["documents"]) is not secret
