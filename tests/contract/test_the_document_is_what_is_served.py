@@ -25,7 +25,7 @@ from tests.contract.script import SCRIPT, arrange
 
 HERE = Path(__file__).parent
 SNAPSHOT = ROOT / "docs" / "openapi.json"
-RUN_SECONDS = 300
+RUN_SECONDS = 600
 EXAMPLES_MAX = 3
 # Ids that only the answers to what was arranged tell.
 OF_THE_RUN = (
