@@ -39,7 +39,7 @@ class Kind:
     `ended` says which rows may leave at all; `holds` what makes them stay whatever the rule says. `latest` are the
     columns within which, and by which, the latest are kept; `pin` the kind of its pins and the SQL of their id; `best`
     and `failed` what these switches keep. Where rows descend from one another by `parent`, a parent stays as long as a
-    child does. `locks` takes rows that leave together with those of `keys`.
+    child does. Where rows leave with the one that their `joins` names, `locks` takes those that join one of `keys`.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Kind:
     best: str | None = None
     failed: str | None = None
     parent: str | None = None
+    joins: str | None = None
     locks: Statement | None = field(default=None, compare=False)
 
     @property
@@ -121,7 +122,11 @@ WITH RECURSIVE page AS MATERIALIZED (
   WHERE t.tenant_id = :tenant_id AND t.{at} < {CUTOFF}
 ), {self._edge}, going AS MATERIALIZED (SELECT p.key FROM {self._judged})"""
         if self.parent is None:
-            return Statement(f"{judged} SELECT count(*) AS n FROM going", f"count_of_{self.name}")
+            with_it = "0" if self.joins is None else (
+                f"(SELECT count(*) FROM going AS g JOIN {self.table} AS c ON c.tenant_id = :tenant_id"
+                f" AND c.{self.joins} = g.key)"
+            )  # fmt: skip
+            return Statement(f"{judged} SELECT count(*) + {with_it} AS n FROM going", f"count_of_{self.name}")
         return Statement(f"""{judged}, staying AS (
   SELECT c.{self.parent} AS key FROM {self.table} AS c
   WHERE c.tenant_id = :tenant_id AND c.{self.parent} IS NOT NULL
@@ -242,13 +247,15 @@ SUBMISSIONS = Kind(
         # What was joined into another goes with it, and both stay for what keeps one of them.
         "EXISTS (SELECT FROM submissions AS h WHERE h.tenant_id = t.tenant_id AND h.id = t.joined_into)",
         "EXISTS (SELECT FROM submissions AS c WHERE c.tenant_id = t.tenant_id AND c.joined_into = t.id AND ("
-        f"c.status <> 'settled' OR {_letter('submission', 'c')}"
+        f"c.status <> 'settled' OR c.settled_at >= {CUTOFF} OR {_letter('submission', 'c')}"
+        " OR (COALESCE(CAST(:keep_latest AS bigint), 0) > 0 AND ((c.sequence, c.id) < (e.sort, e.tie)) IS NOT TRUE)"
         f" OR (CAST(:keep_pinned AS boolean) AND {pinned('submission', 'c.id')})"
         " OR (CAST(:keep_failed AS boolean) AND c.outcome = 'failed')))",
     ),
     latest=("session_number", "sequence"),
     pin=("submission", "t.id"),
     failed="t.outcome = 'failed'",
+    joins="joined_into",
     # FOR UPDATE: nobody pins them before the commit.
     locks=Statement(
         "SELECT id FROM submissions WHERE tenant_id = :tenant_id AND joined_into = ANY (CAST(:keys AS text[]))"
