@@ -19,6 +19,7 @@ BELOW_INVOCATIONS = (
     *("artifact_references", "contexts", "checkpoints", "messages", "evaluations", "actions"),
     "node_invocations",
 )
+WITH_VERSIONS = ("node_memories", "node_versions", "version_io", "versions")
 
 _SQL = load(__file__, generation=GENERATION.json("g"))
 
@@ -118,11 +119,16 @@ async def _versions(transaction: Transaction, key: dict[str, str]) -> Step:
         return Step({"phase": "invocations"})
     if await transaction.rows(_SQL["best_of_generations"], tenant_id=key["tenant_id"], ids=ids):
         return Step({"phase": "generations"})
-    counts = {
-        table: await _removed(transaction, f"delete_{table}", **key, ids=ids)
-        for table in ("node_memories", "node_versions", "version_io", "versions")
-    }
+    counts = await remove_versions(transaction, key["tenant_id"], ids)
     return Step({"phase": "versions"}, counts["versions"], counts, moved=(versions.key_of(key["tenant_id"]),))
+
+
+async def remove_versions(
+    transaction: Transaction, tenant_id: str, ids: list[str], tables: Iterable[str] = WITH_VERSIONS
+) -> dict[str, int]:
+    """Remove versions that the transaction has locked and nothing refers to, or what is below them; what, by table."""
+    key = {"tenant_id": tenant_id, "ids": ids}
+    return {table: await _removed(transaction, f"delete_{table}", **key) for table in tables}
 
 
 async def _workflow(transaction: Transaction, key: dict[str, str]) -> Step:

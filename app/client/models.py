@@ -43,6 +43,7 @@ class Version(Record):
     output_schema: Any
     knowledge: Any
     created_at: datetime
+    pruned_at: datetime | None = None
 
 
 class Relative(Version):

@@ -25,6 +25,7 @@ SELECT
 FROM (SELECT s.id, s.created_at FROM shown AS s ORDER BY s.created_at, s.id LIMIT 1) AS last
 
 -- name: both
-SELECT v.id, octet_length(CAST(v.dsl AS text)) AS size_bytes,
+SELECT v.id, v.pruned_at IS NOT NULL AS is_pruned,
+  octet_length(CAST(v.dsl AS text)) AS size_bytes,
   CASE WHEN octet_length(CAST(v.dsl AS text)) <= CAST(:size_max_bytes AS bigint) THEN v.dsl END AS dsl
 FROM versions AS v WHERE v.tenant_id = :tenant_id AND v.id IN (:version_id, :other_id)

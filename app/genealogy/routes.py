@@ -25,7 +25,7 @@ from app.http.drawing import PictureTooLarge
 from app.http.endpoint import Routes
 from app.http.paging import page
 from app.versions import store as versions
-from app.versions.errors import VersionNotFound
+from app.versions.errors import VersionNotFound, VersionPruned
 from app.workflows.errors import WorkflowNotFound
 
 routes = Routes("genealogy")
@@ -93,7 +93,7 @@ async def list_common_ancestors(call: Call, version_id: str, other_id: str, quer
     "/v1/versions/{version_id}/diff/{other_id}",
     scope="versions:read",
     response_model=Difference,
-    errors=(VersionNotFound, DifferenceTooLarge),
+    errors=(VersionNotFound, VersionPruned, DifferenceTooLarge),
 )
 async def get_difference(call: Call, version_id: str, other_id: str) -> Answer:
     """The JSON Patch (RFC 6902) that makes the DSL of the first version that of the second.

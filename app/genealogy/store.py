@@ -10,7 +10,7 @@ from app.db.sql import load
 from app.genealogy.difference import SIZE_MAX_BYTES, difference, too_large
 from app.turns import Turns
 from app.versions.errors import VersionNotFound
-from app.versions.store import VERSION, VERSIONS
+from app.versions.store import VERSION, VERSIONS, pruned
 from app.workflows import store as workflows
 
 # Each takes two seconds at most.
@@ -36,13 +36,19 @@ async def graph(reader: Reader, tenant_id: str, workflow_id: str, limit: int) ->
 
 
 async def compared(reader: Reader, tenant_id: str, version_id: str, other_id: str, comparing: Turns) -> Answer:
-    """What makes the DSL of a version that of another. Raises `VersionNotFound`, `DifferenceTooLarge`, and
-    `Unavailable` where many others wait."""
+    """What makes the DSL of a version that of another.
+
+    Raises `VersionNotFound`, `VersionPruned`, `DifferenceTooLarge`, and `Unavailable` where many others wait.
+    """
     arguments = {"version_id": version_id, "other_id": other_id, "size_max_bytes": SIZE_MAX_BYTES}
-    found = {row["id"]: row["dsl"] for row in await reader.rows(_SQL["both"], tenant_id=tenant_id, **arguments)}
+    rows = await reader.rows(_SQL["both"], tenant_id=tenant_id, **arguments)
+    found = {row["id"]: row["dsl"] for row in rows}
     for one in (version_id, other_id):
         if one not in found:
             raise VersionNotFound("There is no such version.", id=one)
+    for row in rows:
+        if row["is_pruned"]:
+            raise pruned(row["id"])
     old, new = found[version_id], found[other_id]
     if version_id == other_id:
         patch = b"[]"

@@ -27,7 +27,8 @@ WITH given AS (
     g.expected_output, g.expected_output_type, g.actual_output, g.usd_cost, g.fitness, g.fitness_score, g.accuracy,
     g.novelty, g.feedback, g.preparation, g.error, COALESCE(g.metadata, CAST('{}' AS jsonb)),
     COALESCE(g.extras, CAST('{}' AS jsonb)), g.digest
-  FROM given AS g JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.id = g.version_id
+  FROM given AS g
+  JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.id = g.version_id AND v.pruned_at IS NULL
   ON CONFLICT DO NOTHING RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)

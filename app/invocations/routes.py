@@ -31,7 +31,7 @@ from app.invocations.schemas import (
     NewInvocation,
     Start,
 )
-from app.versions.errors import GenerationNotFound, VersionNotFound
+from app.versions.errors import GenerationNotFound, VersionIsPruned, VersionNotFound
 
 routes = Routes("invocations")
 INCLUDING = Including(store.INVOCATION, "invocations AS t")
@@ -44,7 +44,7 @@ LINKS = (GenerationNotFound, ReferenceNotFound, DatasetRecordNotFound)
     including=INCLUDING,
     response_model=Invocation,
     status_code=201,
-    errors=(VersionNotFound, InvocationNotFound, InvocationConflict, *LINKS),
+    errors=(VersionNotFound, VersionIsPruned, InvocationNotFound, InvocationConflict, *LINKS),
 )
 async def create_invocation(call: Call, _query: IncludeQuery, body: NewInvocation) -> Answer:
     """Record an invocation of a version; running unless `status` is queued.

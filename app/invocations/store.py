@@ -109,7 +109,8 @@ SQL = load(
 async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answer:
     """Record an invocation: 201, or 200 with the row as it now is when it was created with the same fields.
 
-    Raises `VersionNotFound`, `InvocationConflict`, `ReferenceNotFound` for a link to what does not exist.
+    Raises `VersionNotFound`, `VersionIsPruned`, `InvocationConflict`, and `ReferenceNotFound` for a link to what does
+    not exist.
     """
     if given.get("status") == "queued" and given.get("started_at") is not None:
         raise invalid("/started_at", "must be absent while the status is queued")
@@ -121,7 +122,7 @@ async def create(writer: Writer, tenant_id: str, given: dict[str, Any]) -> Answe
     async def why() -> None:
         stored = await writer.row(SQL["standing"], tenant_id=tenant_id, id=invocation_id)
         if stored is None:
-            await versions.require(writer, tenant_id, given["version_id"])
+            await versions.require_content(writer, tenant_id, given["version_id"])
         elif stored["digest"] != digest:
             raise InvocationConflict("An invocation with this id was created with other fields.", id=invocation_id)
 

@@ -65,12 +65,17 @@ class Retention:
         told = {table: rows for table, rows in batch.counts.items() if rows}
         here = {**at, "counts": counts, "page": batch.page}
         if batch.after is not None:
-            return Step({**here, "after": list(batch.after), "any": at.get("any", False) or bool(done)}, done, told)
+            return Step(
+                {**here, "after": list(batch.after), "any": at.get("any", False) or bool(done)},
+                done,
+                told,
+                moved=batch.moved,
+            )
         if KINDS[kind].parent is not None and at.get("any"):
             # Parents whose last child has left since they were looked at.
-            return Step({**here, "after": list(FIRST), "any": False}, done, told)
+            return Step({**here, "after": list(FIRST), "any": False}, done, told, moved=batch.moved)
         await store.succeeded(transaction, job.tenant_id, kind, counts)
-        return Step(_next(at), done, told)
+        return Step(_next(at), done, told, moved=batch.moved)
 
     @staticmethod
     async def _end(transaction: Transaction, job: Claimed, standing: Standing, at: dict[str, Any]) -> Step:

@@ -208,6 +208,11 @@ def _letter(source: str, alias: str) -> str:
     )
 
 
+# Two indexes, each looked into for one row.
+DESCENDED = (
+    "(EXISTS (SELECT FROM versions AS c WHERE c.tenant_id = t.tenant_id AND c.parent1_id = t.id)"
+    " OR EXISTS (SELECT FROM versions AS c WHERE c.tenant_id = t.tenant_id AND c.parent2_id = t.id))"
+)
 DEAD_LETTERS = Kind("dead_letters", "dead_letters", "true", "t.created_at", latest=("source", "created_at"))
 DELIVERIES = Kind(
     "webhook_deliveries",
@@ -235,6 +240,21 @@ INVOCATIONS = Kind(
     ),
     failed="t.status = 'failed'",
     parent="parent_invocation_id",
+)
+VERSIONS = Kind(
+    "versions",
+    "versions",
+    "true",
+    "t.created_at",
+    holds=(
+        "EXISTS (SELECT FROM invocations AS i WHERE i.tenant_id = t.tenant_id AND i.version_id = t.id)",
+        "EXISTS (SELECT FROM generation_members AS m WHERE m.tenant_id = t.tenant_id AND m.version_id = t.id)",
+        "EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id AND g.best_version_id = t.id)",
+        # What was pruned stays as long as others descend from it.
+        f"(t.pruned_at IS NOT NULL AND {DESCENDED})",
+    ),
+    latest=("workflow_id", "created_at"),
+    pin=("version", "t.id"),
 )
 SUBMISSIONS = Kind(
     "submissions",
@@ -309,5 +329,5 @@ EVENTS = Kind("events", "events", "true", "t.sequenced_at")
 # In the order in which a run goes through them: what is referred to comes after what refers to it.
 KINDS = {
     kind.name: kind
-    for kind in (DEAD_LETTERS, DELIVERIES, INVOCATIONS, SUBMISSIONS, CONVERSATIONS, SESSIONS, JOBS, EVENTS)
+    for kind in (DEAD_LETTERS, DELIVERIES, INVOCATIONS, VERSIONS, SUBMISSIONS, CONVERSATIONS, SESSIONS, JOBS, EVENTS)
 }

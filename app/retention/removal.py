@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.background.cascade import remove_invocations
+from app.background.cascade import WITH_VERSIONS, remove_invocations, remove_versions
+from app.bus.hints import Key
 from app.contents import store as contents
 from app.conversations.store import CONVERSATION
 from app.db.database import Transaction
 from app.db.sql import load
-from app.retention.kinds import CONVERSATIONS, EVENTS, INVOCATIONS, PAGE_MAX, Kind, Rule
+from app.retention.kinds import CONVERSATIONS, DESCENDED, EVENTS, INVOCATIONS, PAGE_MAX, VERSIONS, Kind, Rule
+from app.versions import store as versions
+from app.versions.store import VERSION
 
 # One thing leaves whole in one transaction up to so many rows below it; a larger one in several, and is then seen cut.
 WHOLE_MAX = 50_000
@@ -19,7 +22,9 @@ WHOLE_MAX = 50_000
 WEIGHED_MAX = 50
 FIRST = ("-infinity", "")
 
-_SQL = load(__file__, "removal_queries.sql", conversation=CONVERSATION.json("c"))
+_SQL = load(
+    __file__, "removal_queries.sql", conversation=CONVERSATION.json("c"), version=VERSION.json("v"), descended=DESCENDED
+)
 Counts = dict[str, int]
 
 
@@ -30,6 +35,7 @@ class Batch:
     counts: Counts = field(default_factory=dict)
     after: tuple[str, str] | None = None
     page: int = PAGE_MAX
+    moved: Sequence[Key] = ()
 
 
 async def remove_batch(
@@ -55,10 +61,12 @@ async def remove_batch(
     counts, whole = await REMOVERS[kind.name](transaction, tenant_id, chosen, rows_max) if chosen else ({}, True)
     if not whole:
         return Batch(counts, after, page)
+    # Processes remember versions.
+    moved = (versions.key_of(tenant_id),) if chosen and kind is VERSIONS else ()
     if len(chosen) < len(going):
         last = going[len(chosen) - 1]
-        return Batch(counts, (last["at"], last["tie"]), max(20, 2 * len(chosen)))
-    return Batch(counts, (found["last"][0], found["last"][1]), min(PAGE_MAX, 2 * page))
+        return Batch(counts, (last["at"], last["tie"]), max(20, 2 * len(chosen)), moved)
+    return Batch(counts, (found["last"][0], found["last"][1]), min(PAGE_MAX, 2 * page), moved)
 
 
 async def _still_going(transaction: Transaction, kind: Kind, key: dict[str, Any], keys: Sequence[Any]) -> list[Any]:
@@ -142,6 +150,21 @@ async def _deliveries(
     }, True
 
 
+async def _versions(
+    transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
+) -> tuple[Counts, bool]:
+    """Those that others descend from lose their content alone. The locks of all keep a child from coming meanwhile."""
+    rows = await transaction.rows(_SQL["childless_versions"], tenant_id=tenant_id, keys=list(keys))
+    childless = [row["id"] for row in rows]
+    counts = await remove_versions(transaction, tenant_id, childless)
+    others = sorted(set(keys) - set(childless))
+    _add(counts, await remove_versions(transaction, tenant_id, others, WITH_VERSIONS[:-1]))
+    return {
+        **counts,
+        "pruned_versions": await _count(transaction, "prune_versions", tenant_id=tenant_id, keys=others),
+    }, True
+
+
 def _plain(table: str) -> Remover:
     async def remove(
         transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
@@ -184,6 +207,7 @@ REMOVERS: dict[str, Remover] = {
     "dead_letters": _plain("dead_letters"),
     "webhook_deliveries": _deliveries,
     "invocations": _invocations,
+    "versions": _versions,
     "submissions": _submissions,
     "conversations": _conversations,
     "sessions": _plain("sessions"),

@@ -29,6 +29,22 @@ SELECT g.key, (
   AS weight
 FROM unnest(CAST(:keys AS bigint[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
 
+-- name: childless_versions
+SELECT t.id FROM versions AS t
+WHERE t.tenant_id = :tenant_id AND t.id = ANY (CAST(:keys AS text[])) AND NOT {{descended}}
+ORDER BY t.id
+
+-- name: prune_versions
+WITH pruned AS (
+  UPDATE versions AS v SET dsl = NULL, pruned_at = clock_timestamp()
+  WHERE v.tenant_id = :tenant_id AND v.id = ANY (CAST(:keys AS text[])) AND v.pruned_at IS NULL
+  RETURNING v.*
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT v.tenant_id, 'version.pruned', 'version', v.id, {{version}} FROM pruned AS v
+)
+SELECT count(*) AS n FROM pruned
+
 -- name: delete_dead_letters
 WITH gone AS (
   DELETE FROM dead_letters WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1

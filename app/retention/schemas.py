@@ -14,6 +14,7 @@ KindName = Literal[
     "dead_letters",
     "webhook_deliveries",
     "invocations",
+    "versions",
     "submissions",
     "conversations",
     "sessions",

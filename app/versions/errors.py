@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from app.db.integrity import constraint
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import AppError, Conflict, InvalidInput, NotFound
 
 
 class VersionNotFound(NotFound):
     """There is no such version for this tenant."""
 
     code, title = "version_not_found", "There is no such version"
+
+
+class VersionPruned(AppError):
+    """Retention has let the content of the version go; other versions descend from it, so it is still named."""
+
+    status, code, title = 410, "version_pruned", "The content of the version is gone"
+
+
+class VersionIsPruned(Conflict):
+    """The content of the version is gone, so it cannot be run; post the same content again to bring it back."""
+
+    code, title = "version_is_pruned", "The version has no content any more"
 
 
 class VersionConflict(Conflict):

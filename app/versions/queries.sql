@@ -19,17 +19,26 @@ WITH created AS (
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
   SELECT v.tenant_id, 'version.created', 'version', v.id, {{version}} FROM created AS v
+), restored AS (
+  -- What was pruned is back with its content.
+  UPDATE versions AS v SET dsl = :dsl, pruned_at = NULL
+  WHERE v.tenant_id = :tenant_id AND v.id = :id AND v.pruned_at IS NOT NULL AND v.dsl_hash = :dsl_hash
+    AND v.workflow_id = :workflow_id
+  RETURNING v.*
 ), answer AS (
-  SELECT 201 AS status, CAST(NULL AS bigint) AS etag, {{version}} AS body FROM created AS v
+  SELECT 201 AS status, CAST(NULL AS bigint) AS etag, {{version}} AS body, CAST(NULL AS text[]) AS moved
+  FROM created AS v
   UNION ALL
-  SELECT 200, CAST(NULL AS bigint), {{version}} FROM versions AS v
-  WHERE v.tenant_id = :tenant_id AND v.id = :id AND v.dsl_hash = :dsl_hash
+  SELECT 200, NULL, {{version}}, ARRAY[v.id] FROM restored AS v
+  UNION ALL
+  SELECT 200, CAST(NULL AS bigint), {{version}}, NULL FROM versions AS v
+  WHERE NOT EXISTS (SELECT FROM restored) AND v.tenant_id = :tenant_id AND v.id = :id AND v.dsl_hash = :dsl_hash
     AND (:keep OR (v.workflow_id = :workflow_id AND v.operation = :operation
       AND v.parent1_id IS NOT DISTINCT FROM :parent1_id AND v.parent2_id IS NOT DISTINCT FROM :parent2_id))
 )
 
 -- name: exists
-SELECT id FROM versions WHERE tenant_id = :tenant_id AND id = :id
+SELECT id, pruned_at IS NOT NULL AS is_pruned FROM versions WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: dsl
 SELECT v.dsl, v.dsl_hash FROM versions AS v WHERE v.tenant_id = :tenant_id AND v.id = :id

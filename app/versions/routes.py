@@ -13,7 +13,7 @@ from app.http.immutable import IMMUTABLE, is_held
 from app.http.including import Including
 from app.http.paging import IncludeQuery, page
 from app.versions import store
-from app.versions.errors import GenerationNotFound, VersionConflict, VersionNotFound
+from app.versions.errors import GenerationNotFound, VersionConflict, VersionNotFound, VersionPruned
 from app.versions.schemas import (
     CreateQuery,
     NewVersion,
@@ -45,7 +45,12 @@ async def create_version(call: Call, workflow_id: str, query: CreateQuery, body:
 
     The id defaults to the SHA-256 of content and ancestry, so creating the same again answers 200 with the stored row.
     """
-    return await store.create(call.writer, call.tenant_id, workflow_id, body.given(), keep=query.on_existing == "keep")
+    answer = await store.create(
+        call.writer, call.tenant_id, workflow_id, body.given(), keep=query.on_existing == "keep"
+    )
+    if answer.moved:
+        call.moved.append(store.key_of(call.tenant_id))
+    return answer
 
 
 @routes.get("/v1/versions/latest", scope="versions:read", response_model=Version, errors=(VersionNotFound,))
@@ -74,14 +79,15 @@ async def get_version(call: Call, version_id: str, query: IncludeQuery) -> Answe
         body = await call.ground.versions.body(call.tenant_id, version_id, load)
     else:
         body = await load()
-    return Answer(304, None, 1) if is_held(call, '"1"') else Answer(200, body, 1)
+    etag = store.etag_of(body)
+    return Answer(304, None, etag) if is_held(call, f'"{etag}"') else Answer(200, body, etag)
 
 
 @routes.get(
     "/v1/versions/{version_id}/dsl",
     scope="versions:read",
     response_model=Any,
-    errors=(VersionNotFound,),
+    errors=(VersionNotFound, VersionPruned),
     responses=UNCHANGED,
 )
 async def get_version_dsl(call: Call, version_id: str) -> Answer:

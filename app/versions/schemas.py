@@ -93,6 +93,9 @@ class Version(BaseModel):
     output_schema: Any
     knowledge: Any
     created_at: datetime
+    pruned_at: datetime | None = Field(
+        description="Since when it has no `dsl` any more: retention let that go, and other versions descend from it."
+    )
 
 
 class VersionPage(PageOf[Version]):

@@ -15,7 +15,7 @@ from app.db.shape import Shape, instant, verbatim
 from app.db.sql import Statement, load
 from app.errors import NotFound, changed
 from app.versions import node_store
-from app.versions.errors import VersionConflict, VersionNotFound
+from app.versions.errors import VersionConflict, VersionIsPruned, VersionNotFound, VersionPruned
 from app.versions.identity import derived_id, dsl_hash
 from app.workflows.store import WORKFLOW
 
@@ -38,6 +38,7 @@ VERSION = Shape(
     "output_schema",
     "knowledge",
     instant("created_at"),
+    instant("pruned_at"),
 )
 # What is told when versions of a tenant were deleted, and what those in memory are counted as.
 KIND = "version"
@@ -156,7 +157,17 @@ async def get(reader: Reader, tenant_id: str, version_id: str, include: frozense
     row = await reader.row(_get(include), tenant_id=tenant_id, id=version_id)
     if row is None:
         raise VersionNotFound("There is no such version.", id=version_id)
-    return Answer(200, row["body"], 1)
+    return Answer(200, row["body"], etag_of(row["body"]))
+
+
+def etag_of(body: bytes) -> int:
+    """The revision of a version: a version changes once at most, when its content goes."""
+    return 1 if body.endswith(b'"pruned_at":null}') else 2
+
+
+def pruned(version_id: str) -> VersionPruned:
+    """The refusal to show the content of a version that was pruned."""
+    return VersionPruned("Retention has let the content of this version go.", id=version_id)
 
 
 async def latest(
@@ -170,10 +181,12 @@ async def latest(
 
 
 async def dsl(reader: Reader, tenant_id: str, version_id: str) -> tuple[bytes, str]:
-    """The exact DSL and its hash. Raises `VersionNotFound`."""
+    """The exact DSL and its hash. Raises `VersionNotFound`, `VersionPruned`."""
     row = await reader.row(_SQL["dsl"], tenant_id=tenant_id, id=version_id)
     if row is None:
         raise VersionNotFound("There is no such version.", id=version_id)
+    if row["dsl"] is None:
+        raise pruned(version_id)
     return row["dsl"], row["dsl_hash"]
 
 
@@ -197,6 +210,15 @@ async def io(reader: Reader, tenant_id: str, version_id: str) -> Answer:
         await require(reader, tenant_id, version_id)
         raise NotFound("Nothing is recorded for this version; PUT it first.")
     return Answer(200, row["io"], row["revision"])
+
+
+async def require_content(reader: Reader, tenant_id: str, version_id: str) -> None:
+    """Raise `VersionNotFound` unless the version exists, `VersionIsPruned` where its content is gone."""
+    row = await reader.row(_SQL["exists"], tenant_id=tenant_id, id=version_id)
+    if row is None:
+        raise VersionNotFound("There is no such version.", id=version_id)
+    if row["is_pruned"]:
+        raise VersionIsPruned("The content of this version is gone; it cannot be run.", id=version_id)
 
 
 async def require(reader: Reader, tenant_id: str, version_id: str) -> None:

@@ -158,6 +158,40 @@ async def test_a_parent_stays_as_long_as_a_child_does(
     assert await left(client) == ["kept_1", "kept_2", "kept_3"]
 
 
+async def test_a_version_that_others_descend_from_stays_without_its_content(
+    client: httpx.AsyncClient, make: Make, service: Service, run: Run
+) -> None:
+    workflow = (await make.workflow(id="w"))["id"]
+    dsl = {"of": "root"}
+    await make.version(workflow, id="root", dsl=dsl)
+    await make.version(workflow, id="leaf", operation="mutation", parent1_id="root")
+    await make.version(workflow, id="used", operation="mutation", parent1_id="root")
+    await make.version(workflow, id="pinned")
+    await make.invocation(id="i", version_id="used")
+    await client.put("/v1/pins/version/pinned")
+    held = (await client.get("/v1/versions/root")).headers["etag"]
+    await age(service, client, "versions", "created_at")
+    rule = {"versions": {"max_age_days": 30}}
+    tried = await client.put("/v1/retention", json={"kinds": rule, "dry_run": True})
+    assert tried.json()["would_leave"] == {"versions": 2}
+    job = await run(rule)
+    assert job["counts"] == {"versions": 1, "pruned_versions": 1, "node_versions": 2}
+    assert await left(client, "/v1/versions") == ["pinned", "root", "used"]
+    root = await client.get("/v1/versions/root", headers={"if-none-match": held})
+    assert (root.status_code, root.json()["dsl"]) == (200, None)
+    assert root.json()["pruned_at"] is not None
+    for path in ("/v1/versions/root/dsl", "/v1/versions/used/diff/root"):
+        assert problem(await client.get(path)) == (410, "version_pruned")
+    refused = await client.post("/v1/invocations", json={"version_id": "root"})
+    assert problem(refused) == (409, "version_is_pruned")
+    assert await left(client, "/v1/versions/used/ancestors") == ["root"]
+    assert (await run(rule))["counts"] == {}
+    again = await client.post("/v1/workflows/w/versions", json={"id": "root", "dsl": dsl, "operation": "init"})
+    assert (again.status_code, again.json()["pruned_at"]) == (200, None)
+    assert (await client.get("/v1/versions/root")).json()["dsl"] == dsl
+    await make.invocation(version_id="root")
+
+
 async def test_settled_submissions_leave_a_receipt_and_no_session(
     client: httpx.AsyncClient, make: Make, service: Service, run: Run
 ) -> None:
