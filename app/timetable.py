@@ -136,7 +136,8 @@ async def background(
     """The timetable and what sends deliveries, running for as long as the block does."""
     kinds = kinds_of(settings, embedder, blobs, hints, metrics.retention_removed)
     jobs, wholes = (
-        JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole) for whole in (False, True)
+        JobRunner(kinds, settings.background.job_lease_seconds, hints, as_a_whole=whole, ended=metrics.job_ended)
+        for whole in (False, True)
     )
     worker = delivering.worker(database, SUBJECTS)
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)

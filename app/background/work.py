@@ -69,15 +69,22 @@ RENEWALS = 3
 class JobRunner:
     """Takes jobs one at a time, a few seconds of each in turn, so that a long one does not hold up the others.
 
-    One that is to take jobs `as_a_whole` takes only those, and no other runner does.
+    One that is to take jobs `as_a_whole` takes only those, and no other runner does. `ended` is told the kind of each
+    job that ended here, and its state.
     """
 
     def __init__(
-        self, kinds: Mapping[str, Kind], lease_seconds: float, hints: Hints, *, as_a_whole: bool = False
+        self,
+        kinds: Mapping[str, Kind],
+        lease_seconds: float,
+        hints: Hints,
+        *,
+        as_a_whole: bool = False,
+        ended: Callable[[str, str], None] = lambda _kind, _state: None,
     ) -> None:
         self.kinds, self.lease_seconds, self.hints = kinds, lease_seconds, hints
         self.runner_id = f"runner_{uuid4().hex}"
-        self._as_a_whole = as_a_whole
+        self._as_a_whole, self._ended = as_a_whole, ended
         self._wholes = [name for name, kind in kinds.items() if isinstance(kind, Whole)]
 
     async def run(self, database: Database, limit: int) -> int:
@@ -120,8 +127,10 @@ class JobRunner:
         if not standing.cancel_requested:
             course = Course(database, job, self.lease_seconds)
             if await self._held(database, job, kind.perform(database, job, standing, course)):
+                self._ended(job.kind, "completed")
                 return
         await store.finish(database, job, "cancelled")
+        self._ended(job.kind, "cancelled")
 
     async def _step(self, database: Database, job: Claimed, kind: OneStep | Prepared) -> bool:
         """One step; whether the job ended with it."""
@@ -132,14 +141,20 @@ class JobRunner:
                 raise JobLost
             if standing.cancel_requested:
                 await store.finish(transaction, job, "cancelled")
-                return True
-            if isinstance(kind, Prepared):
-                step = await kind.carry_out(transaction, job, standing, prepared)
+                step = None
             else:
-                step = await kind(transaction, job, standing)
-            if not await store.advance(transaction, job, step, self.lease_seconds):
-                raise JobLost
+                if isinstance(kind, Prepared):
+                    step = await kind.carry_out(transaction, job, standing, prepared)
+                else:
+                    step = await kind(transaction, job, standing)
+                if not await store.advance(transaction, job, step, self.lease_seconds):
+                    raise JobLost
+        if step is None:
+            self._ended(job.kind, "cancelled")
+            return True
         self.hints.publish(*step.moved)
+        if step.finished:
+            self._ended(job.kind, "completed")
         return step.finished
 
     async def _prepared(self, database: Database, job: Claimed, kind: Prepared) -> Any:
@@ -184,9 +199,12 @@ class JobRunner:
         """Let the job wait for what is away: the database, or whatever its steps need; not for ever."""
         state = await store.put_off(database, job, _told(refusal), PAUSE_SECONDS, PAUSE_SECONDS_MAX, PATIENCE_SECONDS)
         log.warning("job step put off", job_id=job.id, kind=job.kind, state=state, error=refusal.detail)
+        if state == "failed":
+            self._ended(job.kind, "failed")
 
     async def _fail(self, database: Database, job: Claimed, refusal: AppError) -> None:
         await store.finish(database, job, "failed", _told(refusal))
+        self._ended(job.kind, "failed")
 
     async def release(self, database: Database) -> None:
         """Let go of a job that was cut off, so that the next runner need not wait for the lease."""

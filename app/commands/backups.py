@@ -18,7 +18,7 @@ from app.commands.downloading import downloaded
 from app.commands.following import followed, why
 from app.commands.plainly import refuse
 from app.commands.restoring import restore
-from app.commands.sketches import console_of
+from app.commands.sketches import PIPE_LINE_COLUMNS, console_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,8 +27,6 @@ app = typer.Typer(
 )
 # A list is for people; whoever wants more asks for it.
 LISTED = 100
-# Ids are for copying: where there is no terminal, no line is broken.
-PIPE_COLUMNS = 4000
 
 
 @app.command(epilog="Example: cairn backup create --label nightly --output acme.ndjson.zst")
@@ -86,7 +84,8 @@ def list_backups(url: Url = DEFAULT_URL, key: Key = None, tenant: Tenant = None)
             if number == LISTED:
                 break
             table.add_row(*(Text(told) for told in _told(backup)))
-    console_of(PIPE_COLUMNS).print(table)
+    # Ids are for copying: where there is no terminal, no line is broken.
+    console_of(PIPE_LINE_COLUMNS).print(table)
 
 
 def _told(backup: Backup) -> tuple[str, ...]:

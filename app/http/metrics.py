@@ -117,6 +117,9 @@ class Metrics:
             "cairn_cleanup_timestamp_seconds", "When the scheduled clean-ups that were due last came to their end.",
             registry=self.registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
+        self._jobs_ended = Counter(
+            "cairn_jobs_ended", "Jobs of clients that ended.", ("kind", "state"), registry=self.registry
+        )
         self._retention_removed = Counter(
             "cairn_retention_removed", "Rows that left by rules of retention.", ("table",), registry=self.registry
         )
@@ -231,6 +234,10 @@ class Metrics:
     def cleanup_finished(self) -> None:
         """Note that every clean-up that was due came to its end."""
         self._cleanup_finished.set_to_current_time()
+
+    def job_ended(self, kind: str, state: str) -> None:
+        """Count a job that a client asked for, or a rule, by the state that it ended in."""
+        self._jobs_ended.labels(kind, state).inc()
 
     def retention_removed(self, table: str, rows: int) -> None:
         """Count rows that left by a rule."""

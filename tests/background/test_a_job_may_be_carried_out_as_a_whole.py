@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from app.background.work import JobRunner
-from app.db.database import Database
+from app.background.work import JobRunner, Kind
+from app.db.database import Database, Transaction
 from app.db.sql import Statement
+from app.errors import Conflict
 from app.http.service import Service
 from app.jobs import store
 from app.jobs.course import Course
-from app.jobs.store import Claimed, Standing
+from app.jobs.store import Claimed, Standing, Step
 
 KIND = "test.whole"
 Work = Callable[[Database, Course], Awaitable[None]]
@@ -118,3 +119,27 @@ async def test_who_has_lost_it_cannot_end_it_and_leaves_nothing_behind(
     assert await _runner(service, outlived).run(database, 1) == 1
     assert (await client.get(path)).json()["state"] == "running"
     assert (await client.get(f"/v1/tenants/{tenant}")).json()["name"] != "half"
+
+
+async def test_each_end_is_told_once_with_its_kind_and_state(service: Service, client: httpx.AsyncClient) -> None:
+    database, told = service.ground.database, list[tuple[str, str]]()
+    asked = Statement("UPDATE jobs SET cancel_requested_at = now() WHERE tenant_id = :t AND state = 'queued'")
+
+    async def refuse(_database: Database, _course: Course) -> None:
+        raise Conflict("It cannot be.")
+
+    async def step(_transaction: Transaction, _job: Claimed, _standing: Standing) -> Step:
+        return Step(finished=True)
+
+    kinds: tuple[Kind, ...] = (Whole(_end), Whole(refuse), step)
+    for kind in kinds:
+        runner = JobRunner(
+            {KIND: kind}, 30, service.ground.hints, as_a_whole=kind is not step, ended=lambda *end: told.append(end)
+        )
+        for cancelled in (False, True):
+            path = await _job(service, client)
+            if cancelled:
+                await database.rows(asked, t=client.headers["x-test-tenant"])
+            assert await runner.run(database, 10) == 1
+            assert told.pop() == (KIND, (await client.get(path)).json()["state"])
+            assert told == []

@@ -25,6 +25,12 @@ COUNTED = Statement(
     " WHERE tenant_id = :t) + (SELECT count(*) FROM document_revisions WHERE tenant_id = :t) AS n"
 )
 
+# What no attachment has is in no section, so only here it is seen that it goes.
+ORPHANS = Statement(
+    "SELECT count(*) AS n FROM contents AS c WHERE c.tenant_id = :t AND NOT EXISTS (SELECT FROM attachments AS a"
+    " WHERE a.tenant_id = :t AND a.content_number = c.number)"
+)
+
 
 async def changed(client: httpx.AsyncClient) -> None:
     """Change what was restored: one row in each of several ways."""
@@ -112,7 +118,10 @@ async def test_what_is_replaced_is_the_file_again(file: bytes, fresh: Service) -
         await changed(client)
         told = sections_of(await restored(fresh, client, file, "replace"))
         after = end_of(pieces_of(await exported(fresh, client))).manifest
+        orphans = await fresh.ground.database.row(ORPHANS, t=client.headers["x-test-tenant"])
 
+    assert orphans is not None
+    assert orphans["n"] == 0
     before = end_of(pieces_of(file)).manifest
     same = {one.name: one.sha256 for one in before.sections}
     # Events and tokens are never given out twice, and artifacts leave by collection.
