@@ -41,6 +41,14 @@ FALSE_SPACE = (
     " AND pg_ts_config_is_visible(c.oid)) ORDER BY 1 LIMIT 1"
 )
 
+# What is appended next would get a number that a batch has already.
+FALSE_STREAM = (
+    "SELECT s.line FROM {streams} JOIN (SELECT r.path, min(r.seq) AS first, max(r.seq) AS last,"
+    " max(ARRAY[r.producer_epoch, r.producer_sequence]) AS produced FROM {batches} GROUP BY r.path) AS b USING (path)"
+    " WHERE b.first < 0 OR b.last >= r.next_seq OR b.produced >= ARRAY[r.producer_epoch, r.next_producer_sequence]"
+    " ORDER BY 1 LIMIT 1"
+)
+
 
 class Staging:
     """Takes the pieces of a file in. The temporary tables are gone with the connection."""
@@ -110,6 +118,7 @@ class Staging:
             await self._each_once(staged)
         await self._wholes_are_true(found, with_bytes=with_bytes)
         await self._languages_are_known(found)
+        await self._numbers_are_free(found)
         for staged in found.values():
             if await self._descends_from_itself(staged):
                 raise BackupRefused("rows", "A row descends from itself.", section=staged.section.name)
@@ -158,6 +167,16 @@ class Staging:
             if false is not None:
                 raise BackupRefused(
                     "rows", "PostgreSQL does not know the language.", section="memory_spaces", row=false
+                )
+
+    async def _numbers_are_free(self, found: dict[str, Staged]) -> None:
+        streams, batches = found.get("conversation_streams"), found.get("conversation_batches")
+        if streams is not None and batches is not None:
+            sql = FALSE_STREAM.format(streams=streams.source(), batches=batches.source())
+            false = await self._fetch(streams, sql)
+            if false is not None:
+                raise BackupRefused(
+                    "rows", "A batch has a number that is still to come.", section=streams.section.name, row=false
                 )
 
     async def _fetch(self, staged: Staged, sql: str) -> int | None:

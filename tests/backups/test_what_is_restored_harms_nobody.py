@@ -31,6 +31,11 @@ FORGED: dict[str, Change] = {
     "a pause of no time": row("cleanup_schedules", every_seconds=1),
     "a secret path that leads nowhere": row("document_collections", secret_paths=["/~7"]),
     "a language of no server": row("memory_spaces", language="klingon"),
+    "a number that a batch has": lambda rows: [one.update(next_seq=1) for one in rows["conversation_streams"]],
+    "a number of its producer's": lambda rows: [
+        one.update(next_producer_sequence=1) for one in rows["conversation_streams"]
+    ],
+    "a batch before the first": row("conversation_batches", seq=-1),
     "a last attempt": lambda rows: [one.update(attempt_count=2**31 - 1) for one in rows["submissions"]],
 }
 
