@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -10,11 +9,12 @@ from uuid import uuid4
 
 import structlog
 
+from app.background.holding import while_held
 from app.bus.hints import Hints
 from app.db.database import Database, Transaction
 from app.errors import AppError, PersistenceError, Unavailable
 from app.jobs import store
-from app.jobs.course import Course, JobLost, cut_off
+from app.jobs.course import Course, JobLost
 from app.jobs.store import Claimed, Standing, Step
 
 log = structlog.get_logger("cairn.jobs")
@@ -173,16 +173,7 @@ class JobRunner:
 
         Raises `JobLost` as soon as it is known that another runner has the job.
         """
-        working = asyncio.ensure_future(work)
-        try:
-            while True:
-                done, _ = await asyncio.wait({working}, timeout=self.lease_seconds / RENEWALS)
-                if done:
-                    return (working.result(),)
-                if not await self._still_wanted(database, job):
-                    return None
-        finally:
-            await cut_off(working)
+        return await while_held(work, self.lease_seconds / RENEWALS, lambda: self._still_wanted(database, job))
 
     async def _still_wanted(self, database: Database, job: Claimed) -> bool:
         """Hold the job for another lease; whether it is to go on. Raises `JobLost`."""

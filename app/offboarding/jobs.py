@@ -6,16 +6,15 @@ this one was killed; what lies outside of PostgreSQL is counted once it is gone.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 import asyncpg
 import structlog
 
 from app import __version__
+from app.background.holding import while_held
 from app.blobs.blobs import Blobs
 from app.bus.hints import Hints
 from app.bus.work import Streams
@@ -34,7 +33,8 @@ from app.tenants import keys
 from app.versions import store as versions
 
 log = structlog.get_logger("cairn.offboarding")
-LEASE_SECONDS = 30.0
+# A lease is renewed so often while it lasts.
+LEASE_SECONDS, RENEWALS = 30.0, 3
 # One run may take so long; a tenant may have many rows.
 RUN_SECONDS = 7 * 86_400.0
 # A batch takes about so long: it is made smaller where rows are large, and larger again.
@@ -89,7 +89,9 @@ class Offboarder:
         if held is None:
             return 0
         try:
-            await self._kept(database, held, self._go_on)
+            await while_held(
+                self._go_on(database, held), self._lease_seconds / RENEWALS, lambda: self._renewed(database, held)
+            )
         except OffboardingLost:
             log.warning("an offboarding went to another process", offboarding_id=held.id)
         except AppError as refusal:
@@ -100,19 +102,13 @@ class Offboarder:
         """Let go of what was cut off, so that another process need not wait for the lease."""
         await store.release_all(database, self.runner_id)
 
-    async def _kept(self, database: Database, held: Held, work: Callable[[Database, Held], Awaitable[None]]) -> None:
-        """Do the work while the lease is renewed. Raises `OffboardingLost` as soon as that is known."""
-        working = asyncio.ensure_future(work(database, held))
+    async def _renewed(self, database: Database, held: Held) -> bool:
+        """Hold it for another lease. Raises `OffboardingLost` as soon as that is known."""
         try:
-            while not (await asyncio.wait({working}, timeout=self._lease_seconds / 3))[0]:
-                try:
-                    await store.advance(database, held, {}, self._lease_seconds)
-                except Unavailable:
-                    continue  # It is asked again before the lease ends, and with each batch.
-            working.result()
-        finally:
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+            await store.advance(database, held, {}, self._lease_seconds)
+        except Unavailable:
+            return True  # It is asked again before the lease ends, and with each batch.
+        return True
 
     async def _put_off(self, database: Database, held: Held, refusal: AppError) -> None:
         seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2 ** min(held.attempt_count - 1, 10))
