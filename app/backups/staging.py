@@ -14,6 +14,7 @@ from app.backups.reading import Lines
 from app.backups.rows import Whole
 from app.backups.sections import ARTIFACT_BYTES, sections
 from app.backups.staged import UNACCEPTABLE, Staged
+from app.submissions.tables import OUTCOMES
 
 # What bytes come to: which artifact, or which attachment, at which size, with which digests.
 WHOLE_TABLE = (
@@ -35,12 +36,21 @@ FALSE_ATTACHMENT = (
     " OR w.part_bytes > r.chunk_bytes END OR r.chunk_bytes < 1 ORDER BY 1 LIMIT 1"
 )
 
-# Of a language that PostgreSQL does not know nothing can be remembered.
-FALSE_SPACE = (
-    "SELECT s.line FROM {rows} WHERE NOT EXISTS (SELECT FROM pg_ts_config AS c WHERE c.cfgname = r.language"
-    " AND pg_ts_config_is_visible(c.oid)) ORDER BY 1 LIMIT 1"
+# What no constraint holds, and later changes go by: the section, a column, what a row has that is false, and why.
+FALSE = (
+    (
+        "memory_spaces",
+        "language",
+        "NOT EXISTS (SELECT FROM pg_ts_config AS c WHERE c.cfgname = r.language AND pg_ts_config_is_visible(c.oid))",
+        "PostgreSQL does not know the language.",
+    ),
+    (
+        "submissions",
+        "settlement_outcome",
+        f"r.settlement_outcome <> ALL (ARRAY[{', '.join(map(repr, OUTCOMES))}])",
+        "There is no such outcome.",
+    ),
 )
-
 # What is appended next would get a number that a batch has already.
 FALSE_STREAM = (
     "SELECT s.line FROM {streams} JOIN (SELECT r.path, min(r.seq) AS first, max(r.seq) AS last,"
@@ -117,7 +127,7 @@ class Staging:
             await self.connection.execute(f"ANALYZE {staged.table} (line)")
             await self._each_once(staged)
         await self._wholes_are_true(found, with_bytes=with_bytes)
-        await self._languages_are_known(found)
+        await self._nothing_is_false(found)
         await self._numbers_are_free(found)
         for staged in found.values():
             if await self._descends_from_itself(staged):
@@ -160,14 +170,14 @@ class Staging:
         if await self.connection.fetchval(of_none.format(known)):
             raise BackupRefused("rows", "There are bytes of no artifact.", section=ARTIFACT_BYTES.name)
 
-    async def _languages_are_known(self, found: dict[str, Staged]) -> None:
-        spaces = found.get("memory_spaces")
-        if spaces is not None and "language" in spaces.columns:
-            false = await self._fetch(spaces, FALSE_SPACE.format(rows=spaces.source()))
-            if false is not None:
-                raise BackupRefused(
-                    "rows", "PostgreSQL does not know the language.", section="memory_spaces", row=false
+    async def _nothing_is_false(self, found: dict[str, Staged]) -> None:
+        for name, column, condition, detail in FALSE:
+            if name in found and column in found[name].columns:
+                false = await self._fetch(
+                    found[name], f"SELECT s.line FROM {found[name].source()} WHERE {condition} ORDER BY 1 LIMIT 1"
                 )
+                if false is not None:
+                    raise BackupRefused("rows", detail, section=name, row=false)
 
     async def _numbers_are_free(self, found: dict[str, Staged]) -> None:
         streams, batches = found.get("conversation_streams"), found.get("conversation_batches")

@@ -36,6 +36,9 @@ FORGED: dict[str, Change] = {
         one.update(next_producer_sequence=1) for one in rows["conversation_streams"]
     ],
     "a batch before the first": row("conversation_batches", seq=-1),
+    "an outcome to come that is none": lambda rows: [
+        one.update(settlement_outcome="won") for one in rows["submissions"] if one["settlement_outcome"]
+    ],
     "a last attempt": lambda rows: [one.update(attempt_count=2**31 - 1) for one in rows["submissions"]],
 }
 
