@@ -25,7 +25,7 @@ from app.documents.store import purge as purge_documents
 from app.embeddings.embedder import Embedder
 from app.errors import AppError
 from app.events import watching as events
-from app.events.jobs import keep_partitions_ahead, sequencer
+from app.events.jobs import drop_empty_months, keep_partitions_ahead, sequencer
 from app.http.metrics import Metrics
 from app.maintenance.jobs import cleaner
 from app.memory.indexing import IndexBuilder
@@ -85,6 +85,7 @@ def timetable(
         Entry("sequence events", sequence, idle.sequencer_idle_seconds, limit=1000),
         housekeeping.keeping(),
         housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
+        housekeeping.only(Entry("drop empty months", drop_empty_months, 3600, limit=100)),
         Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         Entry(
             "carry out whole jobs",

@@ -1,15 +1,23 @@
-"""What happens to events beside the requests: they get positions, and their partitions are made ahead of time."""
+"""What happens to events beside the requests: they get positions, and their partitions come and go with the months."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from app.db.database import Database
+import asyncpg
+
+from app.db.database import Database, Transaction
 from app.db.sql import Statement
+from app.errors import PersistenceError, Unavailable
 from app.events import store
 
 _LOCK = Statement("SELECT pg_advisory_xact_lock(:lock)")
 _MISSING = store.MISSING_MONTH
+_PAST = store.PAST_MONTHS
+# Every query of events looks at each partition: none waits longer for a drop that waits for another.
+_WAIT = Statement("SELECT set_config('lock_timeout', '200ms', true) AS set")
+# What is larger is not looked through under the locks. Vacuum cuts off what is empty, so it gets smaller by itself.
+EMPTY_BYTES_MAX = 8 << 20
 
 
 def sequencer(
@@ -58,3 +66,34 @@ async def _make_one(database: Database) -> bool:
         ):
             await transaction.rows(Statement(sql))
         return True
+
+
+async def drop_empty_months(database: Database, limit: int) -> int:
+    """Drop the partitions of months before this one that no tenant has an event in any more; how many.
+
+    Events leave by each tenant's rule; their partition with the last of them. One that is in use is passed over.
+    """
+    dropped = 0
+    for row in await database.rows(_PAST, bytes_max=EMPTY_BYTES_MAX, limit=limit):
+        try:
+            async with database.writing() as transaction:
+                dropped += await _drop_if_empty(transaction, row["name"])
+        except (PersistenceError, Unavailable) as refusal:
+            # Another process may have dropped it.
+            if not isinstance(refusal.__cause__, asyncpg.LockNotAvailableError | asyncpg.UndefinedTableError):
+                raise
+    return dropped
+
+
+async def _drop_if_empty(transaction: Transaction, name: str) -> bool:
+    if await transaction.rows(Statement(f"SELECT FROM {name} LIMIT 1")):
+        return False
+    await transaction.row(_WAIT)
+    # Without the sequencer nobody adds events.
+    await transaction.row(_LOCK, lock=store.SEQUENCER_LOCK)
+    # The partition before its parent, and without waiting: who uses it may wait for the parent.
+    await transaction.rows(Statement(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE NOWAIT"))
+    if await transaction.rows(Statement(f"SELECT FROM {name} LIMIT 1")):
+        return False
+    await transaction.rows(Statement(f"DROP TABLE {name}"))
+    return True

@@ -75,3 +75,11 @@ FROM generate_series(
   interval '1 month') AS month
 WHERE to_regclass('events_p_' || to_char(month, 'YYYY_MM')) IS NULL
 ORDER BY month LIMIT 1
+
+-- name: past_months
+-- Partitions of months before this one, the oldest first, as far as they are small enough to be looked through at once.
+SELECT c.relname AS name FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = CAST('events' AS regclass) AND c.relname ~ '^events_p_[0-9]{4}_[0-9]{2}$'
+  AND c.relname < 'events_p_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM')
+  AND pg_relation_size(c.oid) <= CAST(:bytes_max AS bigint)
+ORDER BY 1 LIMIT CAST(:limit AS bigint)

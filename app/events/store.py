@@ -17,6 +17,7 @@ SQL = load(__file__, event=EVENT.json("e"), size=stored_bytes("t.data"))
 # How often a round looks for more behind the events of tenants whose heads are held.
 ROUNDS_MAX = 8
 MISSING_MONTH = SQL["month_is_missing"]
+PAST_MONTHS = SQL["past_months"]
 
 
 @dataclass(frozen=True)

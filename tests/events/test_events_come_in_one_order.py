@@ -15,7 +15,7 @@ from app.background.runner import drain
 from app.db.database import Database
 from app.db.sql import Statement
 from app.events import reads
-from app.events.jobs import keep_partitions_ahead, sequencer
+from app.events.jobs import drop_empty_months, keep_partitions_ahead, sequencer
 from app.events.reads import Wanted
 from app.http.service import Service
 from tests.api_process import serving
@@ -221,6 +221,40 @@ async def test_partitions_are_made_ahead_and_take_over_what_the_default_one_hold
     assert await keep_partitions_ahead(database, 12) == 0
     read = await reads.read(database, "default", reads.EARLIEST, Wanted(), 100)
     assert len(read.found) == 5
+
+
+async def test_a_past_month_is_dropped_once_no_tenant_has_an_event_in_it(fresh: Service) -> None:
+    database = fresh.ground.database
+    await keep_partitions_ahead(database, 12)
+    ahead = await partitions(database)
+    for month in ("01", "02", "03"):
+        await database.rows(
+            Statement(
+                f"CREATE TABLE events_p_2024_{month} PARTITION OF events"
+                f" FOR VALUES FROM ('2024-{month}-01Z') TO ('2024-{month}-28Z')"
+            )
+        )
+    for tenant, month in (("a", "01"), ("b", "02"), ("c", "02")):
+        await database.rows(
+            Statement(
+                "INSERT INTO events (tenant_id, position, sequenced_at, id, type, subject_type, subject_id,"
+                " occurred_at, data) VALUES (:tenant, 1, CAST(CAST(:at AS text) AS timestamptz), 'e', 't', 's', 'i',"
+                " now(), '{}')"
+            ),
+            tenant=tenant,
+            at=f"2024-{month}-05Z",
+        )
+    assert await drop_empty_months(database, 100) == 1
+    assert await partitions(database) == ahead | {"events_p_2024_01": 1, "events_p_2024_02": 2}
+    leave = Statement("DELETE FROM events WHERE tenant_id = ANY (CAST(:tenants AS text[]))")
+    await database.rows(leave, tenants=["a", "b"])
+    async with database.writing() as reader:
+        await reader.rows(Statement("SELECT FROM events_p_2024_01"))
+        assert await drop_empty_months(database, 100) == 0
+    assert await drop_empty_months(database, 100) == 1
+    await database.rows(leave, tenants=["c"])
+    assert sum(await asyncio.gather(*(drop_empty_months(database, 100) for _ in range(3)))) == 1
+    assert await partitions(database) == ahead
 
 
 async def add_events(database: Database, count: int) -> None:
