@@ -45,7 +45,9 @@ def routes_of(settings: BackupSettings) -> list[Endpoint]:
                 raise invalid("backup_id", "cannot be given together with a body")
             found = await store.ready(call.reader, call.tenant_id, query.backup_id)
             if found["encrypted"]:
-                raise BackupEncrypted("This backup is encrypted: decrypt it, and send it as the body.")
+                raise BackupEncrypted(
+                    "This backup is encrypted: download it; `cairn backup restore FILE --identity` does the rest."
+                )
             arguments["backup_id"] = query.backup_id
         elif not body.size_bytes:
             raise invalid("", "must be a backup, unless backup_id names one")

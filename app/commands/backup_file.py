@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO, cast
 import typer
 from rich.table import Table
 
-from app.commands.following import bytes_passing
+from app.commands.following import bytes_passing, where_of
 from app.commands.plainly import refuse
 from app.commands.sketches import PIPE_COLUMNS, console_of
 
@@ -52,15 +52,14 @@ def verify(
                 show(reader.size_bytes)
                 ended = piece if isinstance(piece, Ended) else None
         except BackupDamaged as damaged:
-            where = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in damaged.facts.items())
-            refuse(f"{file} is damaged: {damaged.detail} ({where})")
+            refuse(f"{file} is damaged, or no backup: {damaged.detail}{where_of(damaged.facts)}")
         except AppError as refusal:
             refuse(f"{file}: {refusal.detail}")
     assert ended is not None
     signature, manifest = ended.signature, ended.manifest
     if public_key and (signature is None or signature.public_key not in public_key):
-        by = "by nobody" if signature is None else f"with {signature.public_key}"
-        refuse(f"{file} is whole, but signed {by}, not with {' or '.join(public_key)}.")
+        by = "not signed" if signature is None else f"signed with {signature.public_key}"
+        refuse(f"{file} is whole, but {by}; it was to be signed with {' or '.join(public_key)}.")
     table = Table("section", "rows", "bytes", box=None)
     for tally in manifest.sections:
         if tally.rows:

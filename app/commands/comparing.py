@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import asyncpg
 
+from app.commands.dumping import connected
+
 # Text of rows is the same whatever the role or the database says about how values are written.
 _SESSION = (
     "SET statement_timeout = 0",
@@ -73,8 +75,8 @@ class Holding:
 
 
 async def holding(url: str) -> Holding:
-    """Looks at the whole database in one snapshot. Reads every row, and needs no memory for it."""
-    connection = await asyncpg.connect(url, statement_cache_size=0)
+    """Looks at the whole database in one snapshot. Reads every row, in little memory. Raises `DumpRefused`."""
+    connection = await connected(url)
     try:
         for statement in _SESSION:
             await connection.execute(statement)

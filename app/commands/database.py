@@ -78,7 +78,10 @@ def digest(folder: Folder = None) -> None:
 
     Two databases with the same text hold the same. Every row is read, in one snapshot.
     """
-    found = run(holding(operator_settings(folder).database.direct_driver_url))
+    try:
+        found = run(holding(operator_settings(folder).database.direct_driver_url))
+    except DumpRefused as refusal:
+        refuse(str(refusal))
     for table, (rows, digested) in found.rows.items():
         typer.echo(f"table {table} {rows} {digested}")
     for sequence, stands in found.sequences.items():

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
+from app.db.probe import NO_URL
 from app.embedded import PartError
 from app.embedded.binaries import find_postgres
 
@@ -212,15 +213,20 @@ def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-async def _connected(url: str) -> asyncpg.Connection:
+async def connected(url: str) -> asyncpg.Connection:
+    """A connection of its own. Raises `DumpRefused`."""
     try:
         return await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
-    except (OSError, ValueError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise DumpRefused(f"The database does not answer: {str(error) or type(error).__name__}") from error
+    except ValueError as error:
+        # What the driver says of it may show a part of the password.
+        raise DumpRefused(NO_URL) from error
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        why = str(error) or type(error).__name__
+        raise DumpRefused(f"PostgreSQL does not answer ({why}); start it, or correct CAIRN_DATABASE__URL.") from error
 
 
 async def _server_major(url: str) -> int:
-    connection = await _connected(url)
+    connection = await connected(url)
     try:
         return int(connection.get_server_version().major)
     finally:
@@ -228,7 +234,7 @@ async def _server_major(url: str) -> int:
 
 
 async def _require_empty(url: str) -> int:
-    connection = await _connected(url)
+    connection = await connected(url)
     try:
         if there := await connection.fetchval(_EMPTY):
             raise DumpRefused(
@@ -242,7 +248,7 @@ async def _require_empty(url: str) -> int:
 
 async def _place_vector(url: str, wanted: str) -> str | None:
     """Moves pgvector to the schema, where the database has it in another one; gives that one."""
-    connection = await _connected(url)
+    connection = await connected(url)
     try:
         found: str | None = await connection.fetchval(_PLACE)
         if found in (None, wanted):
@@ -262,7 +268,7 @@ async def _place_vector(url: str, wanted: str) -> str | None:
 
 async def _finish(url: str, *, needs_vector: bool) -> None:
     """Lets the planner know the rows, and sees whether a session of this role finds what it needs."""
-    connection = await _connected(url)
+    connection = await connected(url)
     try:
         await connection.execute("SET statement_timeout = 0")
         await connection.execute("ANALYZE")

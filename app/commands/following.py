@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,6 +15,8 @@ from app.client.record import Record
 
 FIRST_PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 2.0
 UNDER_WAY = ("queued", "running")
+# Facts of a problem that say where in a file it is.
+PLACES = ("check", "section", "rows", "row", "frame", "before_byte")
 R = TypeVar("R", bound=Record)
 
 
@@ -66,4 +68,10 @@ def why(error: Any) -> str:
     """The error of a job, in a sentence."""
     told: dict[str, Any] = error if isinstance(error, dict) else {}
     detail, code = told.get("detail") or told.get("title") or "the service does not say why.", told.get("code")
-    return f"{code}: {detail}" if code else str(detail)
+    return (f"{code}: {detail}" if code else str(detail)) + where_of(told)
+
+
+def where_of(facts: Mapping[str, Any]) -> str:
+    """Where in a file something is wrong, in brackets; nothing where that is not told."""
+    told = ", ".join(f"{name.replace('_', ' ')} {facts[name]}" for name in PLACES if facts.get(name) is not None)
+    return f" ({told})" if told else ""

@@ -67,8 +67,13 @@ def restore(
         job = followed("restore", lambda: cairn.jobs.get(asked.id), f"The service goes on with the job {asked.id}.")
     if job.state != "completed":
         _tell_conflicts(job.error)
-        refuse(f"Nothing was restored, the job {job.id} is {job.state}: {why(job.error)}")
+        refuse(f"Nothing was restored; the job {job.id} is {job.state}: {why(job.error)}{_next(job.error)}")
     _tell(job.report["sections"], written=mode != "preview")
+
+
+def _next(error: Any) -> str:
+    conflict = isinstance(error, dict) and error.get("code") == "restore_conflict"
+    return " Say --on-conflict skip to leave them, or overwrite to replace them." if conflict else ""
 
 
 def _ask() -> None:
@@ -103,7 +108,7 @@ class _Watched:
 
 def _tell(sections: dict[str, dict[str, Any]], *, written: bool) -> None:
     table = Table("section", *COUNTS, box=None)
-    for name, counts in sections.items():
+    for name, counts in sorted(sections.items()):
         if any(counts.get(count) for count in COUNTS):
             table.add_row(name, *(f"{counts.get(count) or 0:,}" for count in COUNTS))
     console_of(PIPE_COLUMNS).print(table)

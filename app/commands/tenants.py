@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,15 +41,19 @@ def delete(
 ) -> None:
     """Close a tenant, remove everything that is its own, and wait for the receipt. With the operator's key.
 
-    From the first moment nobody acts for the tenant. Ctrl-C ends only the waiting; the same command goes on with it.
+    From the first moment nobody acts for the tenant. It takes minutes: everything is looked for once more after a
+    pause. Ctrl-C ends only the waiting; the same command goes on with it.
     """
     for file in (export, receipt):
         if file is not None and file.exists():
             refuse(f"{file} is there already; name another file.")
-    if not yes and typer.prompt(f"Everything of {tenant_id} will be gone. Its id, to go on", err=True) != tenant_id:
-        refuse("That is another id; nothing has happened.")
+    if not yes:
+        _ask(tenant_id)
     with connected(url, key, None) as cairn:
-        offboarding = _followed(cairn, cairn.offboardings.begin(tenant_id, export=export is not None))
+        offboarding = cairn.offboardings.begin(tenant_id, export=export is not None)
+        if export is not None and offboarding.export is None:
+            refuse(f"{tenant_id} leaves already, without an export; run it again without --export to wait for that.")
+        offboarding = _followed(cairn, offboarding)
         if offboarding.state in ("exported", "failed"):
             _exported(cairn, offboarding, export)
             offboarding = _followed(cairn, cairn.offboardings.confirm(offboarding.id))
@@ -58,6 +63,14 @@ def delete(
     else:
         receipt.write_bytes(content)
     typer.echo(f"{tenant_id} has left: {_gone(offboarding)} rows, objects, values and messages.", err=True)
+
+
+def _ask(tenant_id: str) -> None:
+    gone = f"Everything of {tenant_id} will be gone."
+    if not sys.stdin.isatty():
+        refuse(f"{gone} Say --yes.")
+    if typer.prompt(f"{gone} Its id, to go on", err=True) != tenant_id:
+        refuse("That is another id; nothing has happened.")
 
 
 def _exported(cairn: Cairn, offboarding: Offboarding, file: Path | None) -> None:

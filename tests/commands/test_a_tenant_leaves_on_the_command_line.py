@@ -24,6 +24,23 @@ async def _awaited(made: Awaitable[str]) -> str:
     return await made
 
 
+def test_one_that_leaves_without_an_export_is_not_said_to_have_one(
+    kept_clone: Callable[[], Awaitable[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serving(asyncio.run(_awaited(kept_clone())), auth__cache_seconds=0) as api:
+        operator = Cairn("postgresql://nobody@127.0.0.1:1/none", COLUMNS="160")
+        operator.environment |= {"CAIRN_URL": api.url, "CAIRN_KEY": ADMIN_KEY}
+        client = Client(api.url, key=ADMIN_KEY)
+        client.tenants.ensure("acme")
+        assert "Say --yes" in operator.refuses("tenants", "delete", "acme")
+        assert client.tenants.get("acme").closed_at is None
+        client.offboardings.begin("acme")
+        said = operator.refuses("tenants", "delete", "acme", "--export", "acme.zst", "--yes")
+        assert "without an export" in said
+        assert not Path("acme.zst").exists()
+
+
 def test_it_is_exported_removed_and_receipted(
     kept_clone: Callable[[], Awaitable[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,7 @@ def test_a_backup_is_made_listed_and_verified_without_a_service(acme: Person, fi
     assert "of tenant acme" in told
     assert f"Signed with {public_key_of(SEED)}" in told
     other = public_key_of(new_seed())
-    assert f"not with {other}" in acme.refuses("backup", "verify", str(file), "--public-key", other)
+    assert f"to be signed with {other}" in acme.refuses("backup", "verify", str(file), "--public-key", other)
 
 
 def test_a_file_is_restored_after_a_preview_and_a_second_time_changes_nothing(file: Path, elsewhere: Person) -> None:
@@ -107,6 +107,7 @@ def test_what_is_there_with_other_content_is_named(file: Path, elsewhere: Person
     ended = elsewhere.run("backup", "restore", str(file))
     assert ended.exit_code == 1
     assert "restore_conflict" in ended.output
+    assert "--on-conflict skip" in ended.output
     assert "workflows: w1" in ended.output
     assert elsewhere.ids() == ["w1"]
     assert re.search(
@@ -144,7 +145,7 @@ def test_a_flipped_byte_is_found_here_and_there(file: Path, elsewhere: Person, t
     content[int(len(content) * place)] ^= 1
     damaged.write_bytes(content)
     assert "is damaged" in elsewhere.refuses("backup", "verify", str(damaged))
-    assert "backup_damaged" in elsewhere.refuses("backup", "restore", str(damaged))
+    assert re.search(r"backup_damaged.*\(check \w+.*byte \d+\)", elsewhere.refuses("backup", "restore", str(damaged)))
     assert elsewhere.ids() == []
 
 

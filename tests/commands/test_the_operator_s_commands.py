@@ -37,6 +37,7 @@ ALEMBIC = ROOT / "alembic" / "versions"
 COMMANDS = (
     "dev", "serve", "worker", "migrate", "keys create", "keys list", "keys revoke", "keys signing", "doctor",
     "openapi", "settings", "database", "database dump", "database restore", "database digest",
+    "tenants", "tenants delete", "tenants cancel", "tenants verify-receipt",
     "backup", "backup create", "backup list", "backup download", "backup verify", "backup restore",
     "import lucky", "import trajectory", "show", "keys", "import", "demo", "runs", "versions", "demo evolve",
     "runs progress", "versions tree", "webhooks", "webhooks new-key",
@@ -143,7 +144,8 @@ def test_migrate_brings_an_empty_database_to_the_schema_and_then_has_nothing_to_
 
 
 def test_a_database_that_is_away_is_one_sentence() -> None:
-    for arguments in (("migrate",), ("keys", "list"), ("worker",), ("serve", "--port", "0")):
+    database = (("database", "digest"), ("database", "dump", "made"))
+    for arguments in (("migrate",), ("keys", "list"), ("worker",), ("serve", "--port", "0"), *database):
         assert "correct CAIRN_DATABASE__URL" in Cairn(NOWHERE).refuses(*arguments)
 
 
