@@ -1,7 +1,8 @@
 -- name: clean_up
 -- One at a time for each tenant: whoever does not get the turn finds nothing, and says so. A row that somebody holds is
 -- alive: it is skipped. Of nodes only those of the last 30 days are looked at, in the order of their index; but those of
--- an invocation that ends here end with it, however old, and are waited for.
+-- an invocation that ends here end with it, however old, and are waited for. Meanwhile others may give a sign of life: so
+-- the invocation of a node is locked too, and looked at as it is then.
 WITH turn AS MATERIALIZED (
   SELECT :dry_run OR pg_try_advisory_xact_lock(hashtextextended(CAST(:tenant_id AS text), 24308)) AS is_ours
 ), invocation AS MATERIALIZED (
@@ -27,7 +28,7 @@ WITH turn AS MATERIALIZED (
     AND (i.heartbeat_at IS NULL
       OR i.heartbeat_at < clock_timestamp() - make_interval(secs => :node_invocation_seconds))
   ORDER BY n.started_at, n.invocation_id, n.id LIMIT CAST(:limit AS bigint)
-  FOR UPDATE OF n SKIP LOCKED
+  FOR UPDATE OF n SKIP LOCKED FOR SHARE OF i SKIP LOCKED
 ), node AS MATERIALIZED (
   SELECT * FROM below UNION SELECT * FROM left_alone
 ), run AS MATERIALIZED (
