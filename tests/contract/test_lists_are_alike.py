@@ -151,6 +151,10 @@ async def arrange_submissions(client: httpx.AsyncClient) -> None:
     await calls.done("w/joins/claim", attempt_id="at", agent="a")
 
 
+# The operator's list of all tenants that leave is walked in tests/offboarding, where some do.
+ELSEWHERE = {"/v1/offboardings"}
+
+
 async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
     paths = service.openapi()["paths"]
     lists = {
@@ -161,7 +165,7 @@ async def test_every_list_of_the_document_is_tried_here(service: Any) -> None:
     tried = {
         re.sub("/(w|v|child|grandchild|inv|ni|r)(?=/|$)", "/{}", path) for path in LISTS.values()
     }  # fmt: skip
-    assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists}
+    assert tried == {re.sub(r"\{\w+\}", "{}", path) for path in lists} - ELSEWHERE
     for path in lists:
         refused = paths[path]["get"]["responses"]["400"]["content"]["application/problem+json"]
         assert "bad_cursor" in refused["examples"], path
