@@ -15,18 +15,34 @@ import zstandard
 from app.background.runner import drain
 from app.background.work import JobRunner
 from app.backups.exporting import Export
+from app.backups.restoring import Restore
 from app.backups.sections import sections
-from app.backups.store import CREATE_KIND
+from app.backups.store import CREATE_KIND, RESTORE_KIND, VERIFY_KIND
+from app.backups.verifying import Verify
 from app.blobs.blobs import Blobs
 from app.blobs.folder import Folder
 from app.http.service import Service
+from app.settings import BackupSettings, SigningSettings
+from app.signing import signer_of
 
 
-def runner(service: Service, lease_seconds: float = 30, blobs: Blobs | None = None) -> JobRunner:
-    """A runner of the jobs that make backups, in this object store."""
-    ground = service.ground
-    export = Export(ground.database.settings, blobs or ground.blobs, 3, None)
-    return JobRunner({CREATE_KIND: export}, lease_seconds, ground.hints, as_a_whole=True)
+def runner(
+    service: Service,
+    signing: SigningSettings | None = None,
+    *,
+    lease_seconds: float = 30,
+    blobs: Blobs | None = None,
+    line_bytes_max: int = 64 * 2**20,
+) -> JobRunner:
+    """A runner of every job about backups, in this object store if one is given."""
+    ground, signing, blobs = service.ground, signing or SigningSettings(), blobs or service.ground.blobs
+    settings, limits = ground.database.settings, BackupSettings(line_bytes_max=line_bytes_max)
+    kinds = {
+        CREATE_KIND: Export(settings, blobs, 3, signer_of(signing)),
+        VERIFY_KIND: Verify(blobs, line_bytes_max),
+        RESTORE_KIND: Restore(settings, limits, signing, blobs, ground.hints),
+    }
+    return JobRunner(kinds, lease_seconds, ground.hints, as_a_whole=True)
 
 
 async def asked(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:

@@ -10,15 +10,10 @@ import asyncpg
 import httpx
 
 from app.background.runner import drain
-from app.background.work import JobRunner
-from app.backups.exporting import Export
-from app.backups.restoring import Restore
-from app.backups.store import CREATE_KIND, RESTORE_KIND, VERIFY_KIND
-from app.backups.verifying import Verify
 from app.events.jobs import sequencer
 from app.http.service import Service
-from app.settings import BackupSettings, SigningSettings
-from app.signing import signer_of
+from app.settings import SigningSettings
+from tests.backups.making import made, runner
 from tests.contract.script import arrange, attached
 
 # Exact texts, each written in a way of its own.
@@ -79,29 +74,11 @@ async def _done(answer: Any) -> None:
     assert found.status_code in (200, 201, 202), found.text
 
 
-def runner(service: Service, signing: SigningSettings | None = None, line_bytes_max: int = 64 * 2**20) -> JobRunner:
-    """A runner of every job about backups."""
-    ground, signing = service.ground, signing or SigningSettings()
-    settings, blobs = ground.database.settings, ground.blobs
-    limits = BackupSettings(line_bytes_max=line_bytes_max)
-    kinds = {
-        CREATE_KIND: Export(settings, blobs, 3, signer_of(signing)),
-        VERIFY_KIND: Verify(blobs, line_bytes_max),
-        RESTORE_KIND: Restore(settings, limits, signing, blobs, ground.hints),
-    }
-    return JobRunner(kinds, 30, ground.hints, as_a_whole=True)
-
-
 async def exported(service: Service, client: httpx.AsyncClient, **body: Any) -> bytes:
     """The file of a backup made now."""
-    asked = await client.post("/v1/backups", json=body)
-    assert asked.status_code == 202, asked.text
-    await drain(runner(service).run, service.ground.database, limit=1)
-    path = f"/v1/backups/{asked.json()['id']}"
-    made = (await client.get(path)).json()
-    assert made["state"] == "completed", made
-    content = (await client.get(f"{path}/content")).content
-    assert hashlib.sha256(content).hexdigest() == made["digest"]
+    backup = await made(service, client, **body)
+    content = (await client.get(f"/v1/backups/{backup['id']}/content")).content
+    assert hashlib.sha256(content).hexdigest() == backup["digest"]
     return content
 
 

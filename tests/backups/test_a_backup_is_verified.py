@@ -15,7 +15,7 @@ from app.backups.store import object_of
 from app.http.service import Service
 from app.settings import SigningSettings
 from app.signing import new_seed, public_key_of
-from tests.backups.rich import runner
+from tests.backups.making import runner
 from tests.conftest import Make
 
 SEED = new_seed()

@@ -187,7 +187,7 @@ async def test_a_backup_that_is_deleted_while_it_is_made_goes_with_its_job_and_i
     await _many(service, client, make, 60, 3_200)
     tenant = client.headers["x-test-tenant"]
     backup, blobs = await asked(client), Slow(service)
-    working = asyncio.ensure_future(runner(service, 0.3, blobs).run(service.ground.database, 1))
+    working = asyncio.ensure_future(runner(service, lease_seconds=0.3, blobs=blobs).run(service.ground.database, 1))
     await asyncio.wait_for(blobs.begun.wait(), 40)
     assert (await client.delete(f"/v1/backups/{backup['id']}")).status_code == 204
     await working
