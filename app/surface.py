@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 
 import app.tables  # noqa: F401 - what backups and removals find in METADATA is every table
 from app.artifacts import reference_store as artifact_references
@@ -13,6 +14,7 @@ from app.background.cascade import delete_workflow
 from app.background.work import Kind
 from app.backups import store as backups
 from app.backups.exporting import Export
+from app.backups.forgetting import forget
 from app.backups.restore_routes import routes_of as restore_routes_of
 from app.backups.restoring import Restore
 from app.backups.routes import CONTENT_ERRORS, content_of
@@ -200,7 +202,7 @@ def kinds_of(
     signer = signer_of(settings.signing)
     return {
         **KINDS,
-        RUN_KIND: Retention(settings.retention.batch_rows, removed),
+        RUN_KIND: Retention(settings.retention.batch_rows, removed, partial(forget, blobs)),
         REEMBED_KIND: Reembedding(embedder, settings.memory.reembed_batch),
         backups.CREATE_KIND: Export(settings.database, blobs, settings.backups.compression_level, signer),
         backups.VERIFY_KIND: Verify(blobs, settings.backups.line_bytes_max),

@@ -153,6 +153,8 @@ class JobRunner:
             self._ended(job.kind, "cancelled")
             return True
         self.hints.publish(*step.moved)
+        if step.afterwards is not None:
+            await step.afterwards()
         if step.finished:
             self._ended(job.kind, "completed")
         return step.finished

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import structlog
 from starlette.responses import Response
 
 from app.backups import store
 from app.backups.errors import BackupMissing, BackupNotFound, BackupNotReady
+from app.backups.forgetting import forget
 from app.backups.format import MEDIA_TYPE
 from app.backups.schemas import Backup, BackupList, BackupPage, NewBackup
 from app.blobs.blobs import BlobMissing
 from app.db.database import Answer
-from app.errors import Unavailable
 from app.http import ranged
 from app.http.call import Call
 from app.http.endpoint import Routes
@@ -22,7 +21,6 @@ from app.http.paging import page
 from app.jobs import store as jobs
 from app.jobs.schemas import Job
 
-log = structlog.get_logger("cairn.backups")
 routes = Routes("backups")
 CONTENT_ERRORS = (BackupNotFound, BackupNotReady, BackupMissing, ranged.RangeNotSatisfiable)
 HEADERS = {"Content-Disposition": "Always `attachment`, with a name for the file.", "Accept-Ranges": "`bytes`."}
@@ -105,7 +103,7 @@ async def verify_backup(call: Call, backup_id: str) -> Answer:
 async def delete_backup(call: Call, backup_id: str) -> Answer:
     """Delete a backup and its file, whatever its state; a job that makes it is cancelled."""
     answer = await store.delete(call.writer, call.tenant_id, backup_id)
-    call.afterwards.append(lambda: _forget(call, backup_id))
+    call.afterwards.append(lambda: forget(call.ground.blobs, call.tenant_id, backup_id))
     return answer
 
 
@@ -123,11 +121,3 @@ async def _following(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterato
     yield first
     async for piece in pieces:
         yield piece
-
-
-async def _forget(call: Call, backup_id: str) -> None:
-    try:
-        await call.ground.blobs.delete(call.tenant_id, store.object_of(backup_id))
-    except Unavailable:
-        # Nobody can ask for it any more, and the sweep of objects finds it.
-        log.warning("the file of a deleted backup stays for now", tenant_id=call.tenant_id, backup_id=backup_id)

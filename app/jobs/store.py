@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,8 @@ class Step:
     finished: bool = False
     # What is told to every process once the step is committed.
     moved: Sequence[Key] = ()
+    # What is done outside the database once the step is committed. A killed process never does it.
+    afterwards: Callable[[], Awaitable[None]] | None = None
 
 
 async def create(

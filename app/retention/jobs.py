@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from app.db.database import Database, Transaction
@@ -14,17 +15,20 @@ from app.retention.kinds import KINDS, PAGE_MAX
 from app.retention.removal import FIRST, count, remove_batch
 
 Told = Callable[[str, int], None]
+# Deletes the file of a tenant's backup.
+Forget = Callable[[str, str], Awaitable[None]]
 
 
 class Retention:
     """One batch a step, kind by kind. What is gone is gone, so a run that is begun again goes on.
 
     The rules are read anew for each step. A kind that cannot be followed is written down with its rule, and the next
-    one is taken up; the run fails at its end then. `removed` is told of the rows of each table.
+    one is taken up; the run fails at its end then. `removed` is told of the rows of each table, `forget` of
+    backups that are gone, after the commit; files that it does not delete are left to the sweep of objects.
     """
 
-    def __init__(self, rows_max: int, removed: Told = lambda _table, _rows: None) -> None:
-        self.rows_max, self.removed = rows_max, removed
+    def __init__(self, rows_max: int, removed: Told = lambda _table, _rows: None, forget: Forget | None = None) -> None:
+        self.rows_max, self.removed, self.forget = rows_max, removed, forget
 
     async def __call__(self, transaction: Transaction, job: Claimed, standing: Standing) -> Step:
         """One step. Raises `RetentionFailed` after the last, where some kind was not followed; `Unavailable`."""
@@ -64,18 +68,25 @@ class Retention:
         done = batch.counts.get(KINDS[kind].table, batch.counts.get(kind, 0))
         told = {table: rows for table, rows in batch.counts.items() if rows}
         here = {**at, "counts": counts, "page": batch.page}
+        afterwards = partial(self._forget, job.tenant_id, batch.files) if batch.files else None
         if batch.after is not None:
             return Step(
                 {**here, "after": list(batch.after), "any": at.get("any", False) or bool(done)},
                 done,
                 told,
                 moved=batch.moved,
+                afterwards=afterwards,
             )
         if KINDS[kind].parent is not None and at.get("any"):
             # Parents whose last child has left since they were looked at.
             return Step({**here, "after": list(FIRST), "any": False}, done, told, moved=batch.moved)
         await store.succeeded(transaction, job.tenant_id, kind, counts)
         return Step(_next(at), done, told, moved=batch.moved)
+
+    async def _forget(self, tenant_id: str, files: Sequence[str]) -> None:
+        if self.forget is not None:
+            for backup_id in files:
+                await self.forget(tenant_id, backup_id)
 
     @staticmethod
     async def _end(transaction: Transaction, job: Claimed, standing: Standing, at: dict[str, Any]) -> Step:

@@ -314,6 +314,19 @@ SESSIONS = Kind(
     pin=("session", "t.id"),
     failed="t.status = 'crashed'",
 )
+BACKUPS = Kind(
+    "backups",
+    "backups",
+    "t.completed_at IS NOT NULL",
+    "t.completed_at",
+    holds=(
+        # Somebody reads its file.
+        "EXISTS (SELECT FROM jobs AS j WHERE j.state IN ('queued', 'running') AND j.tenant_id = t.tenant_id"
+        " AND j.arguments ->> 'backup_id' = t.id)",
+    ),
+    latest=(None, "created_at"),
+    pin=("backup", "t.id"),
+)
 JOBS = Kind(
     "jobs",
     "jobs",
@@ -329,5 +342,8 @@ EVENTS = Kind("events", "events", "true", "t.sequenced_at")
 # In the order in which a run goes through them: what is referred to comes after what refers to it.
 KINDS = {
     kind.name: kind
-    for kind in (DEAD_LETTERS, DELIVERIES, INVOCATIONS, VERSIONS, SUBMISSIONS, CONVERSATIONS, SESSIONS, JOBS, EVENTS)
+    for kind in (
+        *(DEAD_LETTERS, DELIVERIES, INVOCATIONS, VERSIONS, SUBMISSIONS, CONVERSATIONS, SESSIONS),
+        *(BACKUPS, JOBS, EVENTS),
+    )
 }

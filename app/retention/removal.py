@@ -12,12 +12,14 @@ from app.contents import store as contents
 from app.conversations.store import CONVERSATION
 from app.db.database import Transaction
 from app.db.sql import load
-from app.retention.kinds import CONVERSATIONS, DESCENDED, EVENTS, INVOCATIONS, PAGE_MAX, VERSIONS, Kind, Rule
+from app.retention.kinds import BACKUPS, CONVERSATIONS, DESCENDED, EVENTS, INVOCATIONS, PAGE_MAX, VERSIONS, Kind, Rule
 from app.versions import store as versions
 from app.versions.store import VERSION
 
 # One thing leaves whole in one transaction up to so many rows below it; a larger one in several, and is then seen cut.
 WHOLE_MAX = 50_000
+# So many files are deleted after one transaction.
+FILES_MAX = 20
 # So many are weighed in one statement.
 WEIGHED_MAX = 50
 FIRST = ("-infinity", "")
@@ -36,6 +38,8 @@ class Batch:
     after: tuple[str, str] | None = None
     page: int = PAGE_MAX
     moved: Sequence[Key] = ()
+    # Ids of backups whose files are to be deleted once this is committed.
+    files: Sequence[str] = ()
 
 
 async def remove_batch(
@@ -51,7 +55,7 @@ async def remove_batch(
     if kind is EVENTS:
         return await _events(transaction, tenant_id, rule, min(rows_max, PAGE_MAX))
     key = {"tenant_id": tenant_id, **rule.arguments()}
-    limit = min(page, PAGE_MAX) if kind in WEIGHED else min(page, rows_max, PAGE_MAX)
+    limit = min(page, PAGE_MAX if kind in WEIGHED else rows_max, FILES_MAX if kind is BACKUPS else PAGE_MAX)
     found = await transaction.row(kind.page, **key, after=after[0], after_tie=after[1], limit=limit)
     assert found is not None
     if found["last"] is None:
@@ -63,10 +67,11 @@ async def remove_batch(
         return Batch(counts, after, page)
     # Processes remember versions.
     moved = (versions.key_of(tenant_id),) if chosen and kind is VERSIONS else ()
+    files = tuple(chosen) if kind is BACKUPS else ()
     if len(chosen) < len(going):
         last = going[len(chosen) - 1]
         return Batch(counts, (last["at"], last["tie"]), max(20, 2 * len(chosen)), moved)
-    return Batch(counts, (found["last"][0], found["last"][1]), min(PAGE_MAX, 2 * page), moved)
+    return Batch(counts, (found["last"][0], found["last"][1]), min(PAGE_MAX, 2 * page), moved, files)
 
 
 async def _still_going(transaction: Transaction, kind: Kind, key: dict[str, Any], keys: Sequence[Any]) -> list[Any]:
@@ -211,5 +216,6 @@ REMOVERS: dict[str, Remover] = {
     "submissions": _submissions,
     "conversations": _conversations,
     "sessions": _plain("sessions"),
+    "backups": _plain("backups"),
     "jobs": _plain("jobs"),
 }

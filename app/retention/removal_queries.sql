@@ -69,6 +69,12 @@ WITH gone AS (
 )
 SELECT count(*) AS n FROM gone
 
+-- name: delete_backups
+WITH gone AS (
+  DELETE FROM backups WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
 -- name: delete_jobs
 WITH gone AS (
   DELETE FROM jobs WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1

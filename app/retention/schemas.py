@@ -18,6 +18,7 @@ KindName = Literal[
     "submissions",
     "conversations",
     "sessions",
+    "backups",
     "jobs",
     "events",
 ]
