@@ -29,6 +29,8 @@ WITH given AS (
     COALESCE(g.extras, CAST('{}' AS jsonb)), g.digest
   FROM given AS g
   JOIN versions AS v ON v.tenant_id = g.tenant_id AND v.id = g.version_id AND v.pruned_at IS NULL
+  -- Whoever prunes it is waited for, and then it is looked at again.
+  FOR KEY SHARE OF v
   ON CONFLICT DO NOTHING RETURNING *
 ), event AS (
   INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)

@@ -1,0 +1,52 @@
+"""A version that loses its content while somebody is about to run it, or to send something like it again."""
+
+from __future__ import annotations
+
+from asyncio import create_task
+from typing import Any
+
+import asyncpg
+import httpx
+
+from app.http.service import Service
+from tests.conftest import Make
+from tests.payloads import problem
+from tests.waiting import held_up
+
+PRUNE = "UPDATE versions SET dsl = NULL, pruned_at = now() WHERE tenant_id = $1 AND id = $2"
+
+
+async def test_an_invocation_that_waits_for_it_is_refused(
+    service: Service, client: httpx.AsyncClient, make: Make
+) -> None:
+    version = (await make.version())["id"]
+    retention = await asyncpg.connect(service.ground.database.url)
+    try:
+        async with retention.transaction():
+            # As retention holds it: nobody can refer to it before the commit.
+            tenant = client.headers["x-test-tenant"]
+            await retention.execute("SELECT FROM versions WHERE tenant_id = $1 AND id = $2 FOR UPDATE", tenant, version)
+            await retention.execute(PRUNE, tenant, version)
+            asked = create_task(client.post("/v1/invocations", json={"version_id": version}))
+            await held_up(service)
+    finally:
+        await retention.close()
+    assert problem(await asked) == (409, "version_is_pruned")
+    assert (await client.get("/v1/invocations")).json()["items"] == []
+
+
+async def test_another_ancestry_brings_no_content_back(service: Service, client: httpx.AsyncClient, make: Make) -> None:
+    workflow = (await make.workflow())["id"]
+    for parent in ("p", "q"):
+        await make.version(workflow, id=parent)
+    given: dict[str, Any] = {"id": "v", "dsl": {"x": 1}, "operation": "mutation"}
+    await make.created(f"/v1/workflows/{workflow}/versions", **given, parent1_id="p")
+    connection = await asyncpg.connect(service.ground.database.url)
+    try:
+        await connection.execute(PRUNE, client.headers["x-test-tenant"], "v")
+    finally:
+        await connection.close()
+    path = f"/v1/workflows/{workflow}/versions"
+    assert problem(await client.post(path, json={**given, "parent1_id": "q"})) == (409, "version_conflict")
+    back = await client.post(path, json={**given, "parent1_id": "p"})
+    assert (back.status_code, back.json()["pruned_at"]) == (200, None)
