@@ -81,6 +81,9 @@ def _reader(hint: Any) -> _Reader:
     if get_origin(hint) is list and issubclass(_plain(get_args(hint)[0]), Record):
         kind = get_args(hint)[0]
         return lambda data: [kind(element) for element in elements(data)]
+    if get_origin(hint) is dict and issubclass(_plain(get_args(hint)[1]), Record):
+        named = get_args(hint)[1]
+        return lambda data: {name: named(value) for name, value in members(data).items()}
     if hint is Json:
         return _verbatim
     if hint is Decimal:

@@ -52,6 +52,8 @@ def connected(url: str, key: str | None, tenant: str | None) -> Iterator[Cairn]:
         known = f" (request {error.request_id})" if error.request_id else ""
         if error.status == HTTPStatus.UNAUTHORIZED:
             typer.echo(_on_keys(given=bool(key), kept=bool(kept)), err=True)
+        if error.code == "tenant_required":
+            refuse("This is the operator's key, which acts for any tenant: name one with --tenant or CAIRN_TENANT.")
         refuse(f"The service refused: {error}{known}")
 
 

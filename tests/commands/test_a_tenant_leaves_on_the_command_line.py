@@ -35,6 +35,7 @@ def test_one_that_leaves_without_an_export_is_not_said_to_have_one(
         client.tenants.ensure("acme")
         assert "Say --yes" in operator.refuses("tenants", "delete", "acme")
         assert client.tenants.get("acme").closed_at is None
+        assert "--tenant or CAIRN_TENANT" in operator.refuses("backup", "list")
         client.offboardings.begin("acme")
         said = operator.refuses("tenants", "delete", "acme", "--export", "acme.zst", "--yes")
         assert "without an export" in said

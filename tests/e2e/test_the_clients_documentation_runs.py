@@ -13,7 +13,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 
 def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    story, _lists, batch, registry, cleanup, queue, memory, handed_on, documents = blocks
+    story, _lists, batch, registry, cleanup, queue, memory, handed_on, documents, backups, retention = blocks
     assert 'Cairn("http://127.0.0.1:8000", key="cairn_…")' in story
     exec(story.replace("http://127.0.0.1:8000", served.url).replace("cairn_…", served.key), {})
     version = cairn.versions.latest("wf_triage", include=["dsl"])
@@ -39,3 +39,7 @@ def test_the_examples_run(served: Served, cairn: Cairn) -> None:
     assert [one.name for one in cairn.artifacts.references(invocation)] == ["report"]
     exec(documents, {"cairn": cairn})
     assert cairn.documents.get("Job", "j1").body.text == '{"status": "completed", "n": 1.0}'
+    exec(backups, {"cairn": cairn})
+    assert [one.label for one in cairn.backups.list()] == ["before the migration"]
+    exec(retention, {"cairn": cairn})
+    assert cairn.retention.get().kinds["invocations"].rule is None
