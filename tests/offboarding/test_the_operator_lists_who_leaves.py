@@ -11,8 +11,6 @@ from tests.conftest import ADMIN_KEY, http
 MADE = Statement(
     "INSERT INTO offboardings (tenant_id, id) SELECT 'gone-' || n, 'off_' || n FROM generate_series(1, 5) AS n"
 )
-    "INSERT INTO offboardings (tenant_id, id) SELECT 'gone-' || n, 'off_' || n FROM generate_series(1, 5) n"
-)
 
 
 async def test_it_is_walked_page_by_page_and_by_nobody_else(fresh: Service) -> None:
