@@ -58,18 +58,18 @@ async def carried_out(runner: Offboarder, database: Database) -> int:
 
 
 async def places_in_tables(connection: asyncpg.Connection, text: str) -> list[str]:
-    """Every table and column in which the text stands, in any table of the schema, partitions included."""
+    """Every table and column in which the text stands as a whole id, with the number of rows, partitions included."""
     columns = await connection.fetch(
         "SELECT table_name, column_name, data_type FROM information_schema.columns JOIN information_schema.tables"
         " USING (table_schema, table_name) WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1, 2"
     )
     found = []
     for table, column, kind in columns:
-        contains = f"""strpos(CAST("{column}" AS text), $1) > 0"""
-        if kind == "bytea":
-            contains = f"""position(convert_to($1, 'UTF8') IN "{column}") > 0"""
-        if await connection.fetchval(f'SELECT EXISTS (SELECT FROM "{table}" WHERE {contains})', text):
-            found.append(f"{table}.{column}")
+        value = f"""encode("{column}", 'escape')""" if kind == "bytea" else f'CAST("{column}" AS text)'
+        contains = f'SELECT count(*) FROM "{table}" WHERE {value} ~ $1'
+        # Not as the beginning or the end of the id of another.
+        if rows := await connection.fetchval(contains, rf"(?<![\w-]){text}(?![\w-])"):
+            found.append(f"{table}.{column}: {rows}")
     return found
 
 
