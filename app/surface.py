@@ -118,7 +118,7 @@ SUBJECTS = (
     Subject("dataset", "datasets", (), ("created", "deleted")),
     Subject("dataset_version", "dataset_versions", (), ("created",), parent="dataset_id"),
     Subject("evaluation", "evaluations", (), ("recorded",), parent="invocation_id"),
-    Subject("evolution_run", "evolution_runs", (), ("started", "updated", "reopened", "ended")),
+    Subject("evolution_run", "evolution_runs", (), ("started", "updated", "reopened", "ended", "deleted")),
     Subject("generation", "generations", (), ("started", "updated", "completed")),
     Subject("conversation", "conversation_streams", (), ("created", "deleted")),
     Subject(

@@ -248,13 +248,41 @@ VERSIONS = Kind(
     "t.created_at",
     holds=(
         "EXISTS (SELECT FROM invocations AS i WHERE i.tenant_id = t.tenant_id AND i.version_id = t.id)",
-        "EXISTS (SELECT FROM generation_members AS m WHERE m.tenant_id = t.tenant_id AND m.version_id = t.id)",
-        "EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id AND g.best_version_id = t.id)",
         # What was pruned stays as long as others descend from it.
         f"(t.pruned_at IS NOT NULL AND {DESCENDED})",
     ),
     latest=("workflow_id", "created_at"),
     pin=("version", "t.id"),
+    best="EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id AND g.best_version_id = t.id)",
+)
+
+
+def _of_run(table: str) -> str:
+    return (
+        f"EXISTS (SELECT FROM generations AS g JOIN {table} AS n ON n.tenant_id = g.tenant_id"
+        " AND n.generation_id = g.id WHERE g.tenant_id = t.tenant_id AND g.run_id = t.id)"
+    )
+
+
+EVOLUTION_RUNS = Kind(
+    "evolution_runs",
+    "evolution_runs",
+    "t.ended_at IS NOT NULL",
+    "t.ended_at",
+    order=("started_at", "id"),
+    holds=(
+        "EXISTS (SELECT FROM invocations AS i WHERE i.tenant_id = t.tenant_id AND i.run_id = t.id)",
+        _of_run("invocations"),
+        _of_run("versions"),
+    ),
+    latest=(None, "started_at"),
+    pin=("evolution_run", "t.id"),
+    failed="t.status = 'failed'",
+    # FOR UPDATE: nothing is made in a generation before the commit.
+    locks=Statement(
+        "SELECT id FROM generations WHERE tenant_id = :tenant_id AND run_id = ANY (CAST(:keys AS text[]))"
+        " ORDER BY id FOR UPDATE"
+    ),
 )
 SUBMISSIONS = Kind(
     "submissions",
@@ -343,7 +371,7 @@ EVENTS = Kind("events", "events", "true", "t.sequenced_at")
 KINDS = {
     kind.name: kind
     for kind in (
-        *(DEAD_LETTERS, DELIVERIES, INVOCATIONS, VERSIONS, SUBMISSIONS, CONVERSATIONS, SESSIONS),
-        *(BACKUPS, JOBS, EVENTS),
+        *(DEAD_LETTERS, DELIVERIES, INVOCATIONS, VERSIONS, EVOLUTION_RUNS, SUBMISSIONS, CONVERSATIONS),
+        *(SESSIONS, BACKUPS, JOBS, EVENTS),
     )
 }

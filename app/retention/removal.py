@@ -12,7 +12,19 @@ from app.contents import store as contents
 from app.conversations.store import CONVERSATION
 from app.db.database import Transaction
 from app.db.sql import load
-from app.retention.kinds import BACKUPS, CONVERSATIONS, DESCENDED, EVENTS, INVOCATIONS, PAGE_MAX, VERSIONS, Kind, Rule
+from app.evolution.generation_store import GENERATION
+from app.retention.kinds import (
+    BACKUPS,
+    CONVERSATIONS,
+    DESCENDED,
+    EVENTS,
+    EVOLUTION_RUNS,
+    INVOCATIONS,
+    PAGE_MAX,
+    VERSIONS,
+    Kind,
+    Rule,
+)
 from app.versions import store as versions
 from app.versions.store import VERSION
 
@@ -25,7 +37,12 @@ WEIGHED_MAX = 50
 FIRST = ("-infinity", "")
 
 _SQL = load(
-    __file__, "removal_queries.sql", conversation=CONVERSATION.json("c"), version=VERSION.json("v"), descended=DESCENDED
+    __file__,
+    "removal_queries.sql",
+    conversation=CONVERSATION.json("c"),
+    version=VERSION.json("v"),
+    generation=GENERATION.json("g"),
+    descended=DESCENDED,
 )
 Counts = dict[str, int]
 
@@ -133,6 +150,24 @@ async def _conversations(
     return {**counts, "conversations": row["n"], "conversation_checkpoints": row["checkpoints"]}, True
 
 
+async def _evolution_runs(
+    transaction: Transaction, tenant_id: str, keys: Sequence[str], rows_max: int
+) -> tuple[Counts, bool]:
+    key = {"tenant_id": tenant_id, "keys": list(keys)}
+    counts: Counts = {}
+    for table in ("generation_members", "generations"):
+        while True:
+            removed = await _count(transaction, f"delete_{table}", **key, most=rows_max)
+            _add(counts, {table: removed})
+            if removed < rows_max:
+                break
+            if sum(counts.values()) >= WHOLE_MAX:
+                return counts, False
+    row = await transaction.row(_SQL["delete_evolution_runs"], **key)
+    assert row is not None
+    return {**counts, "evolution_runs": row["n"], "run_checkpoints": row["checkpoints"]}, True
+
+
 async def _submissions(
     transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
 ) -> tuple[Counts, bool]:
@@ -158,14 +193,21 @@ async def _deliveries(
 async def _versions(
     transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
 ) -> tuple[Counts, bool]:
-    """Those that others descend from lose their content alone. The locks of all keep a child from coming meanwhile."""
+    """Those that others descend from lose their content alone. The locks of all keep a child from coming meanwhile.
+
+    Memberships in generations go with a version. Where it is the best of one that somebody changes now, it stays.
+    """
     rows = await transaction.rows(_SQL["childless_versions"], tenant_id=tenant_id, keys=list(keys))
     childless = [row["id"] for row in rows]
-    counts = await remove_versions(transaction, tenant_id, childless)
     others = sorted(set(keys) - set(childless))
+    best = await transaction.rows(_SQL["best_versions"], tenant_id=tenant_id, keys=childless)
+    forgotten = await _count(transaction, "forget_best", tenant_id=tenant_id, ids=[row["id"] for row in best])
+    unnamed = await transaction.rows(_SQL["unnamed_versions"], tenant_id=tenant_id, keys=childless)
+    counts = await remove_versions(transaction, tenant_id, [row["id"] for row in unnamed])
     _add(counts, await remove_versions(transaction, tenant_id, others, WITH_VERSIONS[:-1]))
     return {
         **counts,
+        "best_of_generations": forgotten,
         "pruned_versions": await _count(transaction, "prune_versions", tenant_id=tenant_id, keys=others),
     }, True
 
@@ -206,13 +248,14 @@ def _add(counts: Counts, more: Counts) -> None:
 
 
 # Of these a thing may have many rows below it.
-WEIGHED = (INVOCATIONS, CONVERSATIONS)
+WEIGHED = (INVOCATIONS, EVOLUTION_RUNS, CONVERSATIONS)
 Remover = Callable[[Transaction, str, Sequence[Any], int], Awaitable[tuple[Counts, bool]]]
 REMOVERS: dict[str, Remover] = {
     "dead_letters": _plain("dead_letters"),
     "webhook_deliveries": _deliveries,
     "invocations": _invocations,
     "versions": _versions,
+    "evolution_runs": _evolution_runs,
     "submissions": _submissions,
     "conversations": _conversations,
     "sessions": _plain("sessions"),

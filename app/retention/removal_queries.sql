@@ -29,6 +29,72 @@ SELECT g.key, (
   AS weight
 FROM unnest(CAST(:keys AS bigint[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
 
+-- name: weigh_evolution_runs
+SELECT g.key, (
+    SELECT count(*) FROM (
+      SELECT FROM generations AS n JOIN generation_members AS m
+        ON m.tenant_id = n.tenant_id AND m.generation_id = n.id
+      WHERE n.tenant_id = :tenant_id AND n.run_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM generations WHERE tenant_id = :tenant_id AND run_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  AS weight
+FROM unnest(CAST(:keys AS text[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
+
+-- name: delete_generation_members
+WITH gone AS (
+  DELETE FROM generation_members AS t USING (
+    SELECT m.ctid AS place FROM generations AS n JOIN generation_members AS m
+      ON m.tenant_id = n.tenant_id AND m.generation_id = n.id
+    WHERE n.tenant_id = :tenant_id AND n.run_id = ANY (CAST(:keys AS text[])) LIMIT CAST(:most AS bigint)
+  ) AS piece
+  WHERE t.ctid = piece.place RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_generations
+-- Without their members, so that little goes with each.
+WITH gone AS (
+  DELETE FROM generations AS t USING (
+    SELECT tenant_id, id FROM generations
+    WHERE tenant_id = :tenant_id AND run_id = ANY (CAST(:keys AS text[])) ORDER BY id LIMIT CAST(:most AS bigint)
+  ) AS piece
+  WHERE (t.tenant_id, t.id) = (piece.tenant_id, piece.id) RETURNING 1
+)
+SELECT count(*) AS n FROM gone
+
+-- name: delete_evolution_runs
+WITH state AS (
+  DELETE FROM run_checkpoints WHERE tenant_id = :tenant_id AND run_id = ANY (CAST(:keys AS text[])) RETURNING 1
+), gone AS (
+  DELETE FROM evolution_runs WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING tenant_id, id
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT tenant_id, 'evolution_run.deleted', 'evolution_run', id, json_build_object('id', id) FROM gone
+)
+SELECT (SELECT count(*) FROM gone) AS n, (SELECT count(*) FROM state) AS checkpoints
+
+-- name: best_versions
+-- SKIP LOCKED: whoever completes a generation locks it, and then the version that it names, which is locked already.
+SELECT g.id FROM generations AS g
+WHERE g.tenant_id = :tenant_id AND g.best_version_id = ANY (CAST(:keys AS text[]))
+ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
+
+-- name: forget_best
+WITH changed AS (
+  UPDATE generations AS g SET best_version_id = NULL, revision = g.revision + 1
+  WHERE g.tenant_id = :tenant_id AND g.id = ANY (CAST(:ids AS text[]))
+  RETURNING g.*
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT g.tenant_id, 'generation.updated', 'generation', g.id, {{generation}} FROM changed AS g
+)
+SELECT count(*) AS n FROM changed
+
+-- name: unnamed_versions
+SELECT k.id FROM unnest(CAST(:keys AS text[])) AS k (id)
+WHERE NOT EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = :tenant_id AND g.best_version_id = k.id)
+ORDER BY k.id
+
 -- name: childless_versions
 SELECT t.id FROM versions AS t
 WHERE t.tenant_id = :tenant_id AND t.id = ANY (CAST(:keys AS text[])) AND NOT {{descended}}

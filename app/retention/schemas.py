@@ -15,6 +15,7 @@ KindName = Literal[
     "webhook_deliveries",
     "invocations",
     "versions",
+    "evolution_runs",
     "submissions",
     "conversations",
     "sessions",

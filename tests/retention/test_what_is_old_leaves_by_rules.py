@@ -192,6 +192,53 @@ async def test_a_version_that_others_descend_from_stays_without_its_content(
     await make.invocation(version_id="root")
 
 
+async def test_an_evolution_run_leaves_once_nothing_names_it(
+    client: httpx.AsyncClient, make: Make, service: Service, run: Run
+) -> None:
+    for name in ("old", "pinned", "used"):
+        await make.created("/v1/evolution-runs", id=name, generation={"id": f"g_{name}"})
+        state = await client.put(f"/v1/evolution-runs/{name}/checkpoint", json={"state": 1})
+        assert state.status_code in (200, 201), state.text
+    await make.created("/v1/evolution-runs", id="running")
+    workflow = (await make.workflow(id="w"))["id"]
+    for name in ("best", "member", "other"):
+        await make.version(workflow, id=name, generation_id="g_old")
+    await ended(make, "other", "i", generation_id="g_used")
+    members = [{"version_id": name, "rank": rank} for rank, name in enumerate(("best", "member", "other"))]
+    put = await client.put("/v1/generations/g_old/members", json={"items": members})
+    assert put.status_code == 200, put.text
+    done = await client.post("/v1/generations/g_old/complete", json={"best_version_id": "best"})
+    assert done.status_code == 200, done.text
+    for name in ("old", "pinned", "used"):
+        answer = await client.post(f"/v1/evolution-runs/{name}/complete", json={"status": "completed"})
+        assert answer.status_code == 200, answer.text
+    assert (await client.put("/v1/pins/evolution_run/pinned")).status_code == 201
+    for table, column in (("evolution_runs", "started_at"), ("evolution_runs", "ended_at"), ("versions", "created_at")):
+        await age(service, client, table, column)
+    runs = {"evolution_runs": {"max_age_days": 30}}
+    # Members leave, the best and what ran stay, and so does the run.
+    job = await run({"versions": {"max_age_days": 30}, **runs}, rows_max=1)
+    assert await left(client, "/v1/versions") == ["best", "other"]
+    assert job["counts"]["versions"] == 1
+    assert len(await left(client, "/v1/evolution-runs")) == 4
+    await age(service, client, "invocations", "ended_at")
+    every = {"max_age_days": 30, "keep_best": False}
+    tried = await client.put("/v1/retention", json={"kinds": runs, "dry_run": True})
+    assert tried.json()["would_leave"] == {"evolution_runs": 0}
+    job = await run({"invocations": every, "versions": every, **runs}, rows_max=1)
+    assert await left(client, "/v1/evolution-runs") == ["pinned", "running"]
+    expected = {
+        "versions": 2, "best_of_generations": 1, "evolution_runs": 2, "generations": 2, "run_checkpoints": 2,
+        "invocations": 1,
+    }  # fmt: skip
+    assert {table: job["counts"].get(table) for table in expected} == expected
+    gone = await sql(
+        service, client,
+        "SELECT subject_id FROM outbox WHERE tenant_id = :tenant AND type = 'evolution_run.deleted' ORDER BY 1",
+    )  # fmt: skip
+    assert [row["subject_id"] for row in gone] == ["old", "used"]
+
+
 async def test_settled_submissions_leave_a_receipt_and_no_session(
     client: httpx.AsyncClient, make: Make, service: Service, run: Run
 ) -> None:
