@@ -129,6 +129,7 @@ SUBJECTS = (
             "deleted",
         ),
     ),
+    Subject("backup", "backups", ("manifest",), ("completed",)),
     Subject("memory_space", "memory_spaces", (), ("created", "activated", "deleted"), key="name"),
     Subject("webhook", "webhooks", (), ("created", "updated", "enabled", "disabled", "secret_rotated", "deleted")),
 )  # fmt: skip

@@ -45,11 +45,11 @@ class Export:
         report = {"backup_id": backup_id, **{name: manifest[name] for name in ("rows", "bytes", "total_sha256")}}
         try:
             async with database.writing() as transaction:
+                await course.finish(transaction, report, done=manifest["rows"])
                 await store.complete(
                     transaction, tenant_id, backup_id, manifest=snapshot.writer.manifest, size_bytes=made.size_bytes,
                     digest=made.digest,
                 )  # fmt: skip
-                await course.finish(transaction, report, done=manifest["rows"])
         except BackupNotFound:
             # It was deleted while its last part was stored; whoever did that may have looked for the object too early.
             await self._blobs.delete(tenant_id, store.object_of(backup_id))

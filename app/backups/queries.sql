@@ -21,10 +21,17 @@ FROM {{source}} WHERE t.tenant_id = :tenant_id AND t.id = :id
 SELECT b.sections, b.artifacts, b.recipients FROM backups AS b WHERE b.tenant_id = :tenant_id AND b.id = :id
 
 -- name: complete
--- No row where the backup was deleted meanwhile.
-UPDATE backups AS b SET manifest = :manifest, size_bytes = :size_bytes, digest = :digest,
-  completed_at = clock_timestamp()
-WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING b.id
+-- No row where the backup was deleted meanwhile. The event comes after the snapshot, so it is in no file of it.
+WITH done AS (
+  UPDATE backups AS b SET manifest = :manifest, size_bytes = :size_bytes, digest = :digest,
+    completed_at = clock_timestamp()
+  WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING *
+), event AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT t.tenant_id, 'backup.completed', 'backup', t.id, {{backup}}
+  FROM (SELECT b.*, {{standing}} FROM done AS b LEFT JOIN jobs AS j ON j.tenant_id = b.tenant_id AND j.id = b.job_id) AS t
+)
+SELECT id FROM done
 
 -- name: verified
 UPDATE backups AS b SET verified_at = clock_timestamp() WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING b.id

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import asyncpg
 import httpx
 import pyrage
 import pytest
 
 from app.background.runner import drain
+from app.db.sql import Statement
 from app.http.service import Service
 from tests.backups.making import asked, dangling, file_of, made, read, runner
 from tests.conftest import Make
@@ -25,6 +28,18 @@ async def test_an_empty_tenant_has_a_backup(service: Service, client: httpx.Asyn
         "event_heads": [{"position": 0, "earliest": 1}]
     }
     assert (backup["label"], backup["progress"]) == ("of nothing", {"done": 1, "total": 1})
+
+
+async def test_who_waits_for_it_is_told_once_it_is_there(service: Service, client: httpx.AsyncClient) -> None:
+    backup = await made(service, client, label="weekly")
+    told = Statement("SELECT type, subject_id, data FROM outbox WHERE tenant_id = :t AND subject_type = 'backup'")
+    (event,) = await service.ground.database.rows(told, t=client.headers["x-test-tenant"])
+    assert (event["type"], event["subject_id"]) == ("backup.completed", backup["id"])
+    data = json.loads(event["data"])
+    assert (data["label"], data["state"], data["size_bytes"]) == ("weekly", "completed", backup["size_bytes"])
+    assert "manifest" not in data
+    # It came after the moment of the backup.
+    assert (await file_of(client, backup)).lines["events"] == []
 
 
 async def test_every_row_of_every_domain_is_in_it_and_refers_to_nothing_else(

@@ -185,6 +185,11 @@ async def test_a_list_bounds_its_pages_and_knows_its_parameters(client: httpx.As
     assert counted["total"] == len((await client.get(f"{path}?limit=1000")).json()["items"]) >= 1
 
 
+def _steady(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What does not change by itself: the index of a space tells what PostgreSQL estimates at that moment."""
+    return [{name: value for name, value in item.items() if name != "index"} for item in items]
+
+
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_list_goes_on_from_its_own_cursor_only(client: httpx.AsyncClient, name: str) -> None:
     path = LISTS[name]
@@ -198,11 +203,11 @@ async def test_a_list_goes_on_from_its_own_cursor_only(client: httpx.AsyncClient
     assert parse_qs(urlsplit(link[1]).query) == {"limit": ["1"], "order": ["asc"], "cursor": [cursor]}
     second = await client.get(link[1])
     everything = (await client.get(f"{path}?order=asc&limit=1000")).json()["items"]
-    assert first.json()["items"] + second.json()["items"] == everything[:2]
+    assert _steady([*first.json()["items"], *second.json()["items"]]) == _steady(everything[:2])
     foreign = (await client.get(LISTS["jobs" if name != "jobs" else "keys"] + "?limit=1")).json()["next_cursor"]
     for query in (f"cursor={cursor}", f"order=desc&cursor={cursor}", f"order=asc&cursor={foreign}",
                   "cursor=", "cursor=x", "cursor=" + "A" * 9000, f"order=asc&cursor={cursor}A"):  # fmt: skip
-        if query.startswith("cursor=W") and (await client.get(path)).json()["items"] == everything:
+        if query.startswith("cursor=W") and _steady((await client.get(path)).json()["items"]) == _steady(everything):
             continue  # its own order is ascending
         assert problem(await client.get(f"{path}?limit=1&{query}")) == (400, "bad_cursor"), query
 
