@@ -50,7 +50,7 @@ def test_events_are_printed_as_they_come_until_ctrl_c(served: Served, cairn: Cai
 def test_a_type_that_there_is_not_ends_the_command_with_those_there_are(served: Served, tmp_path: Path) -> None:
     with followed(served, tmp_path, "--type", "workflow.*") as (process, said):
         assert process.wait(20) == 1
-        assert "may name only conversation.created, " in said.read_text()
+        assert "may name only backup.completed, " in said.read_text()
 
 
 def test_whole_events_are_lines_of_json_and_go_on_from_a_cursor(served: Served, cairn: Cairn, tmp_path: Path) -> None:
