@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,9 @@ from app.errors import AppError, Unavailable
 from app.jobs.store import Claimed, Standing, Step
 from app.retention import store
 from app.retention.errors import RetentionFailed
-from app.retention.kinds import KINDS, PAGE_MAX
-from app.retention.removal import FIRST, count, remove_batch
+from app.retention.kind import PAGE_MAX
+from app.retention.kinds import KINDS
+from app.retention.removal import FIRST, Batch, count, remove_batch
 
 Told = Callable[[str, int], None]
 # Deletes the file of a tenant's backup.
@@ -23,8 +24,8 @@ class Retention:
     """One batch a step, kind by kind. What is gone is gone, so a run that is begun again goes on.
 
     The rules are read anew for each step. A kind that cannot be followed is written down with its rule, and the next
-    one is taken up; the run fails at its end then. `removed` is told of the rows of each table, `forget` of
-    backups that are gone, after the commit; files that it does not delete are left to the sweep of objects.
+    one is taken up; the run fails at its end then. After the commit `removed` is told of the rows of each table, and
+    `forget` of backups that are gone; files that it does not delete are left to the sweep of objects.
     """
 
     def __init__(self, rows_max: int, removed: Told = lambda _table, _rows: None, forget: Forget | None = None) -> None:
@@ -60,32 +61,27 @@ class Retention:
             transaction, job.tenant_id, KINDS[kind], rule, tuple(at.get("after", FIRST)), at.get("page", PAGE_MAX),
             self.rows_max,
         )  # fmt: skip
-        for table, rows in batch.counts.items():
-            self.removed(table, rows)
         counts = dict(at.get("counts", {}))
         for table, rows in batch.counts.items():
             counts[table] = counts.get(table, 0) + rows
         done = batch.counts.get(KINDS[kind].table, batch.counts.get(kind, 0))
         told = {table: rows for table, rows in batch.counts.items() if rows}
         here = {**at, "counts": counts, "page": batch.page}
-        afterwards = partial(self._forget, job.tenant_id, batch.files) if batch.files else None
         if batch.after is not None:
-            return Step(
-                {**here, "after": list(batch.after), "any": at.get("any", False) or bool(done)},
-                done,
-                told,
-                moved=batch.moved,
-                afterwards=afterwards,
-            )
-        if KINDS[kind].parent is not None and at.get("any"):
+            left = {**here, "after": list(batch.after), "any": at.get("any", False) or bool(done)}
+        elif KINDS[kind].parent is not None and at.get("any"):
             # Parents whose last child has left since they were looked at.
-            return Step({**here, "after": list(FIRST), "any": False}, done, told, moved=batch.moved)
-        await store.succeeded(transaction, job.tenant_id, kind, counts)
-        return Step(_next(at), done, told, moved=batch.moved)
+            left = {**here, "after": list(FIRST), "any": False}
+        else:
+            await store.succeeded(transaction, job.tenant_id, kind, counts)
+            left = _next(at)
+        return Step(left, done, told, moved=batch.moved, afterwards=partial(self._gone, job.tenant_id, batch))
 
-    async def _forget(self, tenant_id: str, files: Sequence[str]) -> None:
+    async def _gone(self, tenant_id: str, batch: Batch) -> None:
+        for table, rows in batch.counts.items():
+            self.removed(table, rows)
         if self.forget is not None:
-            for backup_id in files:
+            for backup_id in batch.files:
                 await self.forget(tenant_id, backup_id)
 
     @staticmethod

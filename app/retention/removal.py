@@ -11,8 +11,9 @@ from app.bus.hints import Key
 from app.contents import store as contents
 from app.conversations.store import CONVERSATION
 from app.db.database import Transaction
-from app.db.sql import load
+from app.db.sql import Statement, load
 from app.evolution.generation_store import GENERATION
+from app.retention.kind import PAGE_MAX, Kind, Rule
 from app.retention.kinds import (
     BACKUPS,
     CONVERSATIONS,
@@ -20,10 +21,7 @@ from app.retention.kinds import (
     EVENTS,
     EVOLUTION_RUNS,
     INVOCATIONS,
-    PAGE_MAX,
     VERSIONS,
-    Kind,
-    Rule,
 )
 from app.versions import store as versions
 from app.versions.store import VERSION
@@ -183,10 +181,10 @@ async def _deliveries(
     transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
 ) -> tuple[Counts, bool]:
     key = {"tenant_id": tenant_id, "keys": list(keys)}
-    attempts = await _count(transaction, "delete_webhook_attempts", **key)
+    attempts = await _counted(transaction, ATTEMPTS_OF_DELIVERIES, **key)
     return {
         "webhook_attempts": attempts,
-        "webhook_deliveries": await _count(transaction, "delete_webhook_deliveries", **key),
+        "webhook_deliveries": await _counted(transaction, DELIVERIES_THEMSELVES, **key),
     }, True
 
 
@@ -213,12 +211,23 @@ async def _versions(
 
 
 def _plain(table: str) -> Remover:
+    """Rows with nothing below them, and of which no event tells."""
+    statement = _of(table)
+
     async def remove(
         transaction: Transaction, tenant_id: str, keys: Sequence[str], _rows_max: int
     ) -> tuple[Counts, bool]:
-        return {table: await _count(transaction, f"delete_{table}", tenant_id=tenant_id, keys=list(keys))}, True
+        return {table: await _counted(transaction, statement, tenant_id=tenant_id, keys=list(keys))}, True
 
     return remove
+
+
+def _of(table: str, column: str = "id") -> Statement:
+    return Statement(
+        f"WITH gone AS (DELETE FROM {table} WHERE tenant_id = :tenant_id AND {column} = ANY (CAST(:keys AS text[]))"
+        " RETURNING 1) SELECT count(*) AS n FROM gone",
+        f"delete_{table}",
+    )
 
 
 async def _events(transaction: Transaction, tenant_id: str, rule: Rule, limit: int) -> Batch:
@@ -238,7 +247,11 @@ async def count(reader: Any, tenant_id: str, kind: Kind, rule: Rule) -> int:
 
 
 async def _count(transaction: Transaction, name: str, **arguments: Any) -> int:
-    row = await transaction.row(_SQL[name], **arguments)
+    return await _counted(transaction, _SQL[name], **arguments)
+
+
+async def _counted(transaction: Transaction, statement: Statement, **arguments: Any) -> int:
+    row = await transaction.row(statement, **arguments)
     return int(row["n"]) if row is not None else 0
 
 
@@ -247,6 +260,7 @@ def _add(counts: Counts, more: Counts) -> None:
         counts[name] = counts.get(name, 0) + n
 
 
+ATTEMPTS_OF_DELIVERIES, DELIVERIES_THEMSELVES = _of("webhook_attempts", "delivery_id"), _of("webhook_deliveries")
 # Of these a thing may have many rows below it.
 WEIGHED = (INVOCATIONS, EVOLUTION_RUNS, CONVERSATIONS)
 Remover = Callable[[Transaction, str, Sequence[Any], int], Awaitable[tuple[Counts, bool]]]

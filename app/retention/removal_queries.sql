@@ -111,42 +111,6 @@ WITH pruned AS (
 )
 SELECT count(*) AS n FROM pruned
 
--- name: delete_dead_letters
-WITH gone AS (
-  DELETE FROM dead_letters WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
--- name: delete_webhook_attempts
-WITH gone AS (
-  DELETE FROM webhook_attempts WHERE tenant_id = :tenant_id AND delivery_id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
--- name: delete_webhook_deliveries
-WITH gone AS (
-  DELETE FROM webhook_deliveries WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
--- name: delete_sessions
-WITH gone AS (
-  DELETE FROM sessions WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
--- name: delete_backups
-WITH gone AS (
-  DELETE FROM backups WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
--- name: delete_jobs
-WITH gone AS (
-  DELETE FROM jobs WHERE tenant_id = :tenant_id AND id = ANY (CAST(:keys AS text[])) RETURNING 1
-)
-SELECT count(*) AS n FROM gone
-
 -- name: delete_submissions
 -- With those that were joined into them. As by hand a receipt stays of each: its id admits nothing again.
 WITH gone AS (

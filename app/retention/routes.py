@@ -7,7 +7,7 @@ from app.http.call import Call
 from app.http.endpoint import Routes
 from app.jobs.schemas import Job
 from app.retention import store
-from app.retention.kinds import Rule
+from app.retention.kind import Rule
 from app.retention.schemas import NewRun, Policy, Retention
 
 routes = Routes("retention")

@@ -12,7 +12,8 @@ from app.db.shape import instant_sql
 from app.db.sql import load
 from app.errors import changed, invalid
 from app.jobs import store as jobs
-from app.retention.kinds import KINDS, Rule
+from app.retention.kind import Rule
+from app.retention.kinds import KINDS
 from app.retention.removal import count
 
 RUN_KIND = "retention.run"
