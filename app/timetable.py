@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import structlog
 
@@ -46,20 +47,23 @@ LAST_SECONDS = 1
 log = structlog.get_logger("cairn")
 
 
+@dataclass(frozen=True)
+class Workers:
+    """Who does what outlasts one look: each knows what it has begun, and lets go of it at the end."""
+
+    jobs: JobRunner
+    wholes: JobRunner
+    delivering: Delivering
+    housekeeping: ServiceLease
+    builder: IndexBuilder
+    offboarder: Offboarder
+
+
 def timetable(
-    settings: Settings,
-    metrics: Metrics,
-    keys: Keys,
-    jobs: JobRunner,
-    wholes: JobRunner,
-    hints: Hints,
-    delivering: Delivering,
-    housekeeping: ServiceLease,
-    blobs: Blobs,
-    builder: IndexBuilder,
-    offboarder: Offboarder,
+    settings: Settings, metrics: Metrics, keys: Keys, hints: Hints, blobs: Blobs, workers: Workers
 ) -> list[Entry]:
     """What runs beside the requests, and when."""
+    delivering, housekeeping = workers.delivering, workers.housekeeping
     idle = settings.background
     # A step of a job may wait for embeddings before it begins.
     job_seconds = RUN_SECONDS + settings.embedder.wait_seconds
@@ -86,10 +90,10 @@ def timetable(
         housekeeping.keeping(),
         housekeeping.only(Entry("keep partitions ahead", keep_partitions_ahead, 3600, limit=12)),
         housekeeping.only(Entry("drop empty months", drop_empty_months, 3600, limit=100)),
-        Entry("carry out jobs", jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
+        Entry("carry out jobs", workers.jobs.run, idle.job_idle_seconds, limit=1000, run_seconds=job_seconds),
         Entry(
             "carry out whole jobs",
-            wholes.run,
+            workers.wholes.run,
             settings.backups.idle_seconds,
             limit=1,
             run_seconds=settings.backups.job_seconds,
@@ -108,10 +112,12 @@ def timetable(
         Entry("write down key use", write_down_key_use, 5, limit=100_000),
         housekeeping.only(Entry("purge expired memory", purge_expired_items, 10, limit=1000)),
         housekeeping.only(Entry("drop deleted spaces", drop_deleted_spaces, 30, limit=20)),
-        housekeeping.only(Entry("build indexes of memory", builder.look, settings.memory.index_look_seconds, limit=2)),
+        housekeeping.only(
+            Entry("build indexes of memory", workers.builder.look, settings.memory.index_look_seconds, limit=2)
+        ),
         Entry(
             "offboard tenants",
-            offboarder.run,
+            workers.offboarder.run,
             settings.offboarding.look_seconds,
             limit=1,
             run_seconds=OFFBOARDING_SECONDS,
@@ -144,9 +150,8 @@ async def background(
     housekeeping = ServiceLease("housekeeping", settings.background.housekeeping_lease_seconds)
     builder = IndexBuilder(settings.database, settings.memory, metrics.index_built)
     offboarder = Offboarder(settings.offboarding, blobs, cache, streams, hints, signer_of(settings.signing))
-    entries = timetable(
-        settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder, offboarder
-    )
+    workers = Workers(jobs, wholes, delivering, housekeeping, builder, offboarder)
+    entries = timetable(settings, metrics, keys, hints, blobs, workers)
     runner = Runner(entries, database, metrics)
     runner.start()
     worker.start()

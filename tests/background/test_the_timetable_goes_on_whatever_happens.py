@@ -26,7 +26,7 @@ from app.memory.indexing import IndexBuilder
 from app.offboarding.jobs import Offboarder
 from app.surface import KINDS
 from app.tenants.keys import Keys
-from app.timetable import background, timetable
+from app.timetable import Workers, background, timetable
 from tests.conftest import settings_for
 from tests.waiting import eventually
 
@@ -183,9 +183,8 @@ async def test_the_timetable_of_the_service_does_all_its_work_once_through(fresh
     builder, blobs = IndexBuilder(settings.database, settings.memory, metrics.index_built), fresh.ground.blobs
     housekeeping = ServiceLease("housekeeping", 60)
     offboarder = Offboarder(settings.offboarding, blobs, fresh.ground.cache, streams, hints, None)
-    entries = timetable(
-        settings, metrics, keys, jobs, wholes, hints, delivering, housekeeping, blobs, builder, offboarder
-    )
+    workers = Workers(jobs, wholes, delivering, housekeeping, builder, offboarder)
+    entries = timetable(settings, metrics, keys, hints, blobs, workers)
     assert len({entry.name for entry in entries}) == len(entries)
     for entry in entries:
         assert await entry.job(database, entry.limit) >= 0, entry.name
