@@ -10,6 +10,7 @@ import asyncpg
 
 from app.backups.section import Parent, Section, Unique
 from app.backups.staged import Staged
+from app.db.sql import touched
 
 Mode = Literal["preview", "merge", "replace"]
 OnConflict = Literal["skip", "fail", "overwrite"]
@@ -195,7 +196,7 @@ class Fates:
             f" (SELECT {key} FROM {other.source()} JOIN {other.fates} AS f ON f.line = s.line WHERE f.fate IN {fates})"
             f" ON CONFLICT (line) DO UPDATE SET fate = '{fate}'"
         )
-        return int(done.rsplit(" ", 1)[1]) > 0
+        return touched(done) > 0
 
     def _overwrites(self, staged: Staged) -> bool:
         return self._overwrite and staged.section.name not in NEVER_CHANGED

@@ -28,6 +28,7 @@ from app.backups.secrets import cut_later
 from app.backups.section import Section
 from app.backups.sections import sections
 from app.backups.staged import Staged
+from app.db.sql import touched
 from app.memory.partitions import creation, table_of
 
 # Whoever writes memory of the tenant, or changes its spaces, waits until the commit.
@@ -221,10 +222,10 @@ class Merging:
             sql = staged.section.insert(
                 staged.table, staged.columns, f"{where} AND memory_spaces.number = {number}", into=table_of(number)
             )
-            done += _count(await self._connection.execute(sql, self._tenant_id))
+            done += touched(await self._connection.execute(sql, self._tenant_id))
         known = f"{where} AND memory_spaces.number <> ALL (ARRAY[{', '.join(map(str, numbers))}]::bigint[])"
         sql = staged.section.insert(staged.table, staged.columns, known)
-        done += _count(await self._connection.execute(sql, self._tenant_id))
+        done += touched(await self._connection.execute(sql, self._tenant_id))
         if done != created:
             raise Interfered("memory_vectors")
 
@@ -274,7 +275,7 @@ class Merging:
 
     async def _expect(self, staged: Staged, sql: str, rows: int) -> None:
         """Run it; it is to write so many rows of the section."""
-        if _count(await self._connection.execute(sql, self._tenant_id)) != rows:
+        if touched(await self._connection.execute(sql, self._tenant_id)) != rows:
             raise Interfered(staged.section.name)
 
 
@@ -287,7 +288,3 @@ def _emptied(staged: Mapping[str, Staged]) -> tuple[Section, ...]:
         size = len(found)
         found |= {section.name for section in every if any(parent.section in found for parent in section.parents)}
     return tuple(section for section in every if section.name in found)
-
-
-def _count(status: str) -> int:
-    return int(status.rsplit(" ", 1)[1])

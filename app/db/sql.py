@@ -115,6 +115,12 @@ def cleared(names: Iterable[str], given: Mapping[str, Any]) -> str:
     return f",{','.join(name for name in names if name in given and given[name] is None)},"
 
 
+def touched(status: str) -> int:
+    """How many rows a statement touched, by what PostgreSQL says at its end; 0 where that is no number."""
+    number = status.rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0
+
+
 def load(beside: str, file_name: str = "queries.sql", **fragments: str) -> dict[str, Statement]:
     """The statements of an SQL file beside a module, by name.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.db.database import Database, Transaction
-from app.db.sql import Statement, load
+from app.db.sql import Statement, load, touched
 from app.imports.dump import DumpFile, DumpRefused, files_of, rows_of
 from app.imports.lucky import (
     EVOLUTION_RUN,
@@ -238,8 +238,7 @@ class _Import:
 
     async def _run(self, sql: str, *arguments: Any) -> int:
         """Run one statement. Returns the number of rows it changed."""
-        status: str = await self._transaction.connection.execute(sql, *arguments)
-        return int(status.rsplit(" ", 1)[-1]) if status[-1].isdigit() else 0
+        return touched(await self._transaction.connection.execute(sql, *arguments))
 
 
 async def _records(
