@@ -116,18 +116,28 @@ class Declared:
         if self.consumer is None:
             return
         create = f"CONSUMER.CREATE.{self.name}.{CONSUMER}", {"stream_name": self.name, "config": self.consumer}
-        try:
-            await ask(client, *create)
-            return
-        except Refused as refusal:
-            if refusal.number in (STREAM_MISSING, NO_ROOM):
-                raise
-            log.warning("consumers are made anew", stream=self.name, error=str(refusal))
         # One of another release takes from this work queue, or ours has become what cannot be changed into this. What
-        # was taken and is not done comes again.
-        for name in (await ask(client, f"CONSUMER.NAMES.{self.name}", {}))["consumers"] or ():
-            await ask(client, f"CONSUMER.DELETE.{self.name}.{name}")
+        # was taken and is not done comes again. Ours comes last: another process may just have made it.
+        for in_the_way in (self._others, self._unlike):
+            try:
+                await ask(client, *create)
+                return
+            except Refused as refusal:
+                if refusal.number in (STREAM_MISSING, NO_ROOM):
+                    raise
+                log.warning("consumers are made anew", stream=self.name, error=str(refusal))
+            for name in await in_the_way(client):
+                await ask(client, f"CONSUMER.DELETE.{self.name}.{name}")
         await ask(client, *create)
+
+    async def _others(self, client: Any) -> list[str]:
+        names = (await ask(client, f"CONSUMER.NAMES.{self.name}", {}))["consumers"] or ()
+        return [name for name in names if name != CONSUMER]
+
+    async def _unlike(self, client: Any) -> list[str]:
+        """Our own consumer, where it is not as it is declared."""
+        found = await ask(client, f"CONSUMER.INFO.{self.name}.{CONSUMER}")
+        return [CONSUMER] if self.differences(found["config"]) else []
 
     def _explained(self, refusal: Refused) -> str:
         if refusal.number == NO_ROOM:

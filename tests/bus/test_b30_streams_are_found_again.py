@@ -6,9 +6,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,6 +250,41 @@ async def test_b30_a_release_with_another_subject_finds_the_stream_and_consumer_
                 await each.close()
         consumers = (await told(client, f"CONSUMER.NAMES.{declared.name}"))["consumers"]
         assert consumers == [CONSUMER]
+        await told(client, f"STREAM.DELETE.{declared.name}")
+
+
+class Slow:
+    """A client that is refused its first consumer, and before whose next request something else happens."""
+
+    def __init__(self, client: Any, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._client, self._meanwhile, self._refused = client, meanwhile, False
+
+    async def request(self, subject: str, body: bytes, timeout: float) -> Any:  # noqa: ASYNC109 - the library's own
+        answer = await self._client.request(subject, body, timeout=timeout)
+        if not self._refused and "CONSUMER.CREATE" in subject:
+            assert b'"error"' in answer.data
+            self._refused = True
+            await self._meanwhile()
+        return answer
+
+
+async def test_b30_a_slow_start_keeps_the_consumer_that_another_process_made_meanwhile(servers: Servers) -> None:
+    settings = named()
+    declared = of(settings)[Stream.QUEUED]
+    async with asking(servers.nats_url) as client:
+        await told(client, f"STREAM.CREATE.{declared.name}", declared.config)
+        old = {**(declared.consumer or {}), "name": "before", "durable_name": "before"}
+        await told(
+            client, f"CONSUMER.CREATE.{declared.name}.before", {"stream_name": declared.name, "config": old}
+        )  # fmt: skip
+        made_at: list[str] = []
+
+        async def another() -> None:
+            await declared.bring_about(client)
+            made_at.append((await told(client, f"CONSUMER.INFO.{declared.name}.{CONSUMER}"))["created"])
+
+        await declared.bring_about(Slow(client, another))
+        assert made_at == [(await told(client, f"CONSUMER.INFO.{declared.name}.{CONSUMER}"))["created"]]
         await told(client, f"STREAM.DELETE.{declared.name}")
 
 
