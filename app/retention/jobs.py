@@ -33,7 +33,8 @@ class Retention:
 
     async def __call__(self, transaction: Transaction, job: Claimed, standing: Standing) -> Step:
         """One step. Raises `RetentionFailed` after the last, where some kind was not followed; `Unavailable`."""
-        kinds = [kind for kind in standing.arguments["kinds"] if kind in KINDS]
+        # What refers to others leaves before them, in whatever order the kinds were named.
+        kinds = [kind for kind in KINDS if kind in standing.arguments["kinds"]]
         at = standing.resume_from or {"place": 0, "failed": []}
         if at["place"] >= len(kinds):
             return await self._end(transaction, job, standing, at)

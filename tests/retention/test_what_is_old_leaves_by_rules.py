@@ -2,69 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from app.background.runner import drain
-from app.background.work import JobRunner
-from app.db.sql import Statement
 from app.http.service import Service
-from app.retention.jobs import Retention
-from app.retention.store import RUN_KIND
 from tests.conftest import Make
 from tests.payloads import problem
-
-ENDED = {"status": "completed"}
-Run = Callable[..., Awaitable[dict[str, Any]]]
-
-
-async def sql(service: Service, client: httpx.AsyncClient, text: str, **arguments: Any) -> list[Any]:
-    """Rows of a statement about the client's tenant."""
-    return await service.ground.database.rows(Statement(text), tenant=client.headers["x-test-tenant"], **arguments)
-
-
-async def age(service: Service, client: httpx.AsyncClient, table: str, column: str, days: int = 40) -> None:
-    """Move an instant of every row of the tenant back, each by a second more than the one after it."""
-    await sql(
-        service, client,
-        f"UPDATE {table} SET {column} = {column} - make_interval(days => :days) WHERE tenant_id = :tenant"
-        f" AND {column} IS NOT NULL", days=days,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def run(service: Service, client: httpx.AsyncClient) -> Run:
-    """Sets rules and follows them to the end; the job as it then is."""
-
-    async def followed(rules: dict[str, Any], rows_max: int = 3, **asked: Any) -> dict[str, Any]:
-        put = await client.put("/v1/retention", json={"kinds": rules})
-        assert put.status_code == 200, put.text
-        answer = await client.post("/v1/retention/runs", json=asked)
-        assert answer.status_code == 202, answer.text
-        jobs = JobRunner({RUN_KIND: Retention(rows_max)}, 30, service.ground.hints)
-        await drain(jobs.run, service.ground.database)
-        job: dict[str, Any] = (await client.get(answer.headers["location"])).json()
-        assert job["state"] == "completed", job
-        return job
-
-    return followed
-
-
-async def ended(make: Make, version_id: str, name: str, status: str = "completed", **fields: Any) -> None:
-    """An invocation that has ended, with a message."""
-    await make.invocation(id=name, version_id=version_id, **{k: v for k, v in fields.items() if k != "fitness_score"})
-    await make.created(f"/v1/invocations/{name}/messages", id="m", role="user", payload=name)
-    score = {"fitness_score": fields["fitness_score"]} if "fitness_score" in fields else {}
-    answer = await make.client.post(f"/v1/invocations/{name}/end", json={"status": status, **score})
-    assert answer.status_code == 200, answer.text
-
-
-async def left(client: httpx.AsyncClient, path: str = "/v1/invocations", member: str = "id") -> list[str]:
-    """The ids of a list, sorted."""
-    return sorted(item[member] for item in (await client.get(path)).json()["items"])
+from tests.retention.aging import Run, age, ended, left, sql
 
 
 async def test_nothing_leaves_without_a_rule(client: httpx.AsyncClient, make: Make, service: Service, run: Run) -> None:
