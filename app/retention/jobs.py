@@ -57,7 +57,7 @@ class Retention:
             return Step(_next(at))
         if standing.arguments.get("dry_run"):
             found = await count(transaction, job.tenant_id, KINDS[kind], rule)
-            return Step(_next(at), counts={kind: found})
+            return Step(_next(at), counts={name: rows for name, rows in found.items() if rows})
         batch = await remove_batch(
             transaction, job.tenant_id, KINDS[kind], rule, tuple(at.get("after", FIRST)), at.get("page", PAGE_MAX),
             self.rows_max,

@@ -40,6 +40,7 @@ class Kind:
     columns within which, and by which, the latest are kept; `pin` the kind of its pins and the SQL of their id; `best`
     and `failed` what these switches keep. Where rows descend from one another by `parent`, a parent stays as long as a
     child does. Where rows leave with the one that their `joins` names, `locks` takes those that join one of `keys`.
+    What fits the SQL of `prunes` loses its content alone, and is counted by the name before it.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Kind:
     failed: str | None = None
     parent: str | None = None
     joins: str | None = None
+    prunes: tuple[str, str] | None = None
     locks: Statement | None = field(default=None, compare=False)
 
     @property
@@ -114,19 +116,24 @@ ORDER BY p.at, p.tie""",
 
     @cached_property
     def count(self) -> Statement:
-        """How many would leave, children before their parents."""
+        """How many would leave as `n`, children before their parents, and how many as `pruned` their content alone."""
         at, tie = self.order
+        pruned = "false" if self.prunes is None else self.prunes[1]
         judged = f"""
 WITH RECURSIVE page AS MATERIALIZED (
   SELECT t.{self.key} AS key, t.{at} AS at, t.{tie} AS tie, {self._part} AS part FROM {self.table} AS t
   WHERE t.tenant_id = :tenant_id AND t.{at} < {CUTOFF}
-), {self._edge}, going AS MATERIALIZED (SELECT p.key FROM {self._judged})"""
+), {self._edge}, going AS MATERIALIZED (SELECT p.key, {pruned} AS is_pruned FROM {self._judged})"""
         if self.parent is None:
             with_it = "0" if self.joins is None else (
                 f"(SELECT count(*) FROM going AS g JOIN {self.table} AS c ON c.tenant_id = :tenant_id"
                 f" AND c.{self.joins} = g.key)"
             )  # fmt: skip
-            return Statement(f"{judged} SELECT count(*) + {with_it} AS n FROM going", f"count_of_{self.name}")
+            return Statement(
+                f"{judged} SELECT count(*) FILTER (WHERE NOT is_pruned) + {with_it} AS n,"
+                " count(*) FILTER (WHERE is_pruned) AS pruned FROM going",
+                f"count_of_{self.name}",
+            )
         return Statement(f"""{judged}, staying AS (
   SELECT c.{self.parent} AS key FROM {self.table} AS c
   WHERE c.tenant_id = :tenant_id AND c.{self.parent} IS NOT NULL
@@ -135,7 +142,7 @@ WITH RECURSIVE page AS MATERIALIZED (
   SELECT t.{self.parent} FROM staying AS s
   JOIN {self.table} AS t ON t.tenant_id = :tenant_id AND t.{self.key} = s.key WHERE t.{self.parent} IS NOT NULL
 )
-SELECT count(*) AS n FROM going AS g WHERE NOT EXISTS (SELECT FROM staying AS s WHERE s.key = g.key)""",
+SELECT count(*) AS n, 0 AS pruned FROM going AS g WHERE NOT EXISTS (SELECT FROM staying AS s WHERE s.key = g.key)""",
             f"count_of_{self.name}",
         )  # fmt: skip
 

@@ -59,6 +59,7 @@ VERSIONS = Kind(
     latest=("workflow_id", "created_at"),
     pin=("version", "t.id"),
     best="EXISTS (SELECT FROM generations AS g WHERE g.tenant_id = t.tenant_id AND g.best_version_id = t.id)",
+    prunes=("pruned_versions", DESCENDED),
 )
 
 

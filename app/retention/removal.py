@@ -10,7 +10,7 @@ from app.background.cascade import WITH_VERSIONS, remove_invocations, remove_ver
 from app.bus.hints import Key
 from app.contents import store as contents
 from app.conversations.store import CONVERSATION
-from app.db.database import Transaction
+from app.db.database import Reader, Transaction
 from app.db.sql import Statement, load
 from app.evolution.generation_store import GENERATION
 from app.retention.kind import PAGE_MAX, Kind, Rule
@@ -237,13 +237,15 @@ async def _events(transaction: Transaction, tenant_id: str, rule: Rule, limit: i
     return Batch({"events": removed}, FIRST if removed == limit else None)
 
 
-async def count(reader: Any, tenant_id: str, kind: Kind, rule: Rule) -> int:
-    """How many of a kind the rule would let go now."""
-    if rule.max_age_days is None:
-        return 0
+async def count(reader: Reader, tenant_id: str, kind: Kind, rule: Rule | None) -> Counts:
+    """How many of a kind the rule would let go now, by the names that a run counts them by; 0 of the kind if none."""
+    if rule is None or rule.max_age_days is None:
+        return {kind.name: 0}
     statement = _SQL["count_events"] if kind is EVENTS else kind.count
     row = await reader.row(statement, tenant_id=tenant_id, **rule.arguments())
-    return int(row["n"])
+    assert row is not None
+    counts = {kind.name: int(row["n"])}
+    return {**counts, kind.prunes[0]: int(row["pruned"])} if kind.prunes is not None and row["pruned"] else counts
 
 
 async def _count(transaction: Transaction, name: str, **arguments: Any) -> int:

@@ -70,8 +70,10 @@ class Retention(BaseModel):
     """Every kind with its rule."""
 
     kinds: dict[KindName, Followed]
-    would_leave: dict[KindName, int] | None = Field(
-        None, description="Of a dry run: how many of each kind that was given would leave now."
+    would_leave: dict[KindName | Literal["pruned_versions"], int] | None = Field(
+        None,
+        description="Of a dry run: how many of each kind that was given would leave now; `pruned_versions` are versions"
+        " that would stay without their content.",
     )
 
 

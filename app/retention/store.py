@@ -50,9 +50,9 @@ async def try_out(
 
     Raises `PreconditionFailed`.
     """
-    counts = {
-        kind: 0 if rule is None else await count(writer, tenant_id, KINDS[kind], rule) for kind, rule in rules.items()
-    }
+    counts: dict[str, int] = {}
+    for kind, rule in rules.items():
+        counts |= await count(writer, tenant_id, KINDS[kind], rule)
     return await decided(
         writer,
         _SQL["get"],

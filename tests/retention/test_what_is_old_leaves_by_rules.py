@@ -119,7 +119,8 @@ async def test_a_version_that_others_descend_from_stays_without_its_content(
     await age(service, client, "versions", "created_at")
     rule = {"versions": {"max_age_days": 30}}
     tried = await client.put("/v1/retention", json={"kinds": rule, "dry_run": True})
-    assert tried.json()["would_leave"] == {"versions": 2}
+    assert tried.json()["would_leave"] == {"versions": 1, "pruned_versions": 1}
+    assert (await run(rule, dry_run=True))["counts"] == {"versions": 1, "pruned_versions": 1}
     job = await run(rule)
     assert job["counts"] == {"versions": 1, "pruned_versions": 1, "node_versions": 2}
     assert await left(client, "/v1/versions") == ["pinned", "root", "used"]
