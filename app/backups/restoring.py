@@ -120,7 +120,8 @@ class Restore:
         await passing.through(course, take)
         (ended,) = last
         self._require_trust(ended)
-        return ended, await staging.end(with_bytes=ended.manifest.artifacts == "bytes")
+        manifest = ended.manifest
+        return ended, await staging.end(manifest.schema_revision, with_bytes=manifest.artifacts == "bytes")
 
     def _require_trust(self, ended: Ended) -> None:
         signed = None if ended.signature is None else ended.signature.public_key

@@ -128,13 +128,17 @@ class Section:
     def update(self, staged: str, columns: Collection[str], where: str = "true", *, late: bool = False) -> str | None:
         """Give the rows of the tenant `$1` what the staged lines of the same key say; with `late`, the late members.
 
-        None where there is nothing that could be written, or the row is not known by columns of its own.
+        A column that the file does not have takes its default, as in a row that is new. None where there is nothing
+        that could be written, or the row is not known by columns of its own.
         """
         names = {field.column for field in self.fields if field.name in self.key}
         written = [(column, value) for column, value in self._written(columns, late=late) if column not in names]
         if not written or None in names:
             return None
-        changes = ", ".join(f'"{column}" = {value}' for column, value in written + ([] if late else [*self.fills]))
+        if not late:
+            untold = [f.column for f in self.fields if f.name not in columns and f.column is not None and not f.late]
+            written += [*((column, "DEFAULT") for column in untold), *self.fills]
+        changes = ", ".join(f'"{column}" = {value}' for column, value in written)
         same = [f't."{field.column}" = {field.writes}' for field in self.fields if field.name in self.key]
         return (
             f"UPDATE {self.table} AS t SET {changes} FROM {self.rows(staged, columns)}{self.resolves}"

@@ -27,6 +27,9 @@ from app.jobs.course import Course, cut_off
 from app.settings import DatabaseSettings
 from app.signing import Signer
 
+# Their partitions are dropped once they are empty, and with them what an older moment sees there: not from before this
+# moment on. A lock is no look, so the moment is after it.
+KEPT_WHOLE = "LOCK TABLE events, memory_vectors IN ACCESS SHARE MODE"
 # So much text is digested and compressed at a time.
 TEXT_BYTES = 2 * 1024 * 1024
 # So much PostgreSQL takes to sort a section by its key, before it takes its disk.
@@ -104,6 +107,7 @@ class Snapshot:
                 await cut_off(self._under_way)
 
     async def _begin(self, connection: asyncpg.Connection) -> None:
+        await connection.execute(KEPT_WHOLE)
         moment = await connection.fetchrow(MOMENT)
         names = [section.name for section in self._sections]
         if "documents" in names and await connection.fetchval(UNCUT, self._tenant_id):

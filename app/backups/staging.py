@@ -14,6 +14,7 @@ from app.backups.reading import Lines
 from app.backups.rows import Whole
 from app.backups.sections import ARTIFACT_BYTES, sections
 from app.backups.staged import UNACCEPTABLE, Staged
+from app.db.revision import revisions
 from app.submissions.tables import OUTCOMES
 
 # What bytes come to: which artifact, or which attachment, at which size, with which digests.
@@ -50,6 +51,12 @@ FALSE = (
         f"r.settlement_outcome <> ALL (ARRAY[{', '.join(map(repr, OUTCOMES))}])",
         "There is no such outcome.",
     ),
+)
+# What rows said otherwise before a revision of the schema: the revision, the section, which rows, and what stands for
+# which of their text; within a string the quotes would have backslashes.
+UPGRADES = (
+    # A switch that meant nothing for its kind was kept as false.
+    ("0043", "retention_rules", "s.\"row\" ->> 'kind' = 'versions'", r'"keep_best"\s*:\s*false', '"keep_best":true'),
 )
 # What is appended next would get a number that a batch has already.
 FALSE_STREAM = (
@@ -112,10 +119,11 @@ class Staging:
         )  # fmt: skip
         found.clear()
 
-    async def end(self, *, with_bytes: bool) -> dict[str, Staged]:
+    async def end(self, schema_revision: str, *, with_bytes: bool) -> dict[str, Staged]:
         """What is staged, each section after those that its rows refer to, looked through as a whole.
 
-        Raises `BackupRefused` where a key is there twice, a row descends from itself, or bytes are not those promised.
+        Rows of an older schema are what they are in this one. Raises `BackupRefused` where a key is there twice, a row
+        descends from itself, or bytes are not those promised.
         """
         await self.connection.execute("ANALYZE staged_wholes")
         found = {
@@ -123,6 +131,7 @@ class Staging:
             for name, (_, section) in self._known.items()
             if name in self._begun
         }
+        await self._upgrade(found, schema_revision)
         for staged in found.values():
             await self.connection.execute(f"ANALYZE {staged.table} (line)")
             await self._each_once(staged)
@@ -133,6 +142,15 @@ class Staging:
             if await self._descends_from_itself(staged):
                 raise BackupRefused("rows", "A row descends from itself.", section=staged.section.name)
         return found
+
+    async def _upgrade(self, found: dict[str, Staged], schema_revision: str) -> None:
+        known = revisions()
+        for revision, name, condition, before, now in UPGRADES:
+            if name in found and known.index(schema_revision) < known.index(revision):
+                await self.connection.execute(
+                    f'UPDATE {found[name].table} AS s SET "row" ='
+                    f" regexp_replace(s.\"row\"::text, '{before}', '{now}')::json WHERE {condition}"
+                )
 
     async def _descends_from_itself(self, staged: Staged) -> bool:
         try:

@@ -18,6 +18,7 @@ from app.backups.store import left_over, object_of
 from app.blobs.blobs import Found
 from app.blobs.folder import Folder
 from app.db.sql import Statement
+from app.events.jobs import drop_empty_months
 from app.http.service import Service
 from tests.api_process import Command
 from tests.backups.making import Slow, asked, dangling, file_of, made, runner
@@ -73,6 +74,31 @@ async def test_b37_what_is_written_and_deleted_meanwhile_leaves_nothing_that_dan
     assert [row["payload"] for row in file.rows("messages")] == ['"kept"']
     assert [row["id"] for row in file.rows("invocations")] == [kept]
     assert doomed["id"] in [row["id"] for row in file.rows("versions")]
+
+
+async def test_b37_a_month_of_events_that_leaves_meanwhile_is_in_it(fresh: Service) -> None:
+    database = fresh.ground.database
+    async with await new_tenant(fresh) as client, connected(database.url) as other:
+        await other.execute(
+            "CREATE TABLE events_p_2024_01 PARTITION OF events FOR VALUES FROM ('2024-01-01Z') TO ('2024-02-01Z')"
+        )
+        await other.execute(
+            "INSERT INTO events (tenant_id, position, sequenced_at, id, type, subject_type, subject_id, occurred_at,"
+            " data) VALUES ($1, 1, '2024-01-05Z', 'e', 'workflow.created', 'workflow', 'w', now(), '{}')",
+            client.headers["x-test-tenant"],
+        )
+        backup = await asked(client)
+        async with connected(database.url) as holder, holder.transaction():
+            # The snapshot is taken, and this is the first section that is read.
+            await holder.execute("LOCK TABLE stream_paths IN ACCESS EXCLUSIVE MODE")
+            working = asyncio.ensure_future(runner(fresh).run(database, 1))
+            await held_up(fresh)
+            await other.execute("DELETE FROM events")
+            assert await drop_empty_months(database, 100) == 0
+        await working
+        file = await file_of(client, (await client.get(f"/v1/backups/{backup['id']}")).json())
+        assert [row["id"] for row in file.rows("events")] == ["e"]
+        assert await drop_empty_months(database, 100) == 1
 
 
 async def test_b37_no_file_dangles_while_writers_go_on(service: Service, client: httpx.AsyncClient, make: Make) -> None:
