@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def shell_lines(place: str) -> str:
-    """Those of a document, or of one section of it: `file#Heading`."""
-    document, _, heading = place.partition("#")
+    """Those of a document, or of one section of it: `file#Heading`, `file#` before the first."""
+    document, part, heading = place.partition("#")
     text = (ROOT / document).read_text()
-    if heading:
-        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    if part:
+        text = (text.split(f"\n## {heading}\n")[1] if heading else text).split("\n## ")[0]
     return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
 
 
@@ -38,6 +38,8 @@ def api() -> str:
         ("docs/artifacts.md", "what came of it"),
         ("docs/contexts.md", '{"deleted":1}'),
         ("docs/events.md", '"name":"Told at once"'),
+        ("docs/backups.md#", '"label":"before the migration"'),
+        ("docs/retention.md", '"kind":"retention.run"'),
         ("README.md#Remember, and find again", '"id":"sky","kind":"record","score":0.03'),
     ],
 )
