@@ -17,22 +17,8 @@ OnConflict = Literal["skip", "fail", "overwrite"]
 
 # Named conflicts of a section, at most.
 NAMED_MAX = 20
-# Rows that say something only together with another: they go with it, and are never mixed with those of its namesake.
-PARTS_OF = {
-    "attachment_chunks": ("attachments", ("path", "id")),
-    "conversation_batches": ("conversation_streams", ("path",)),
-    "document_revisions": ("documents", ("collection", "id")),
-    "memory_vectors": ("memory_items", ("kind", "id")),
-}
-# What is there stays, whatever the file says: bytes never change under their names, tokens are this server's, and a
-# space has its partition.
-NEVER_CHANGED = frozenset({"artifacts", "attachments", "attachment_chunks", "leases", "memory_spaces"})
-# Of these, what is there is no conflict.
-ALWAYS_KEPT = frozenset({"artifacts", "leases"})
 # Restored where a tenant has no events of its own, else left as they are: positions are never given out twice.
 EVENTS = frozenset({"event_heads", "events"})
-# A replacement leaves these as they are: what nothing refers to is collected, and tokens and positions only grow.
-NEVER_EMPTIED = frozenset({"artifacts", "leases", *EVENTS})
 # Spaces of the file that have another model, or another size, here: no vector of the one lies in the other.
 OTHER_SPACES = (
     "SELECT r.name FROM {rows} JOIN memory_spaces AS p ON p.tenant_id = $1 AND p.name = r.name"
@@ -121,11 +107,10 @@ class Fates:
         return found
 
     async def _held(self, staged: Staged) -> None:
-        same = "true" if staged.section.name in ALWAYS_KEPT else 'e."row"::text = e.held::text'
-        live = " AND t.state IN ('live', 'marked')" if staged.section.name == "artifacts" else ""
+        same = 'e."row"::text = e.held::text' if staged.section.conflicts else "true"
         await self.connection.execute(
             f"INSERT INTO {staged.fates} SELECT e.line, CASE WHEN {same} THEN 'kept' ELSE 'differs' END"
-            f" FROM ({staged.section.existing(staged.table, staged.columns)}{live}) AS e",
+            f" FROM ({staged.section.existing(staged.table, staged.columns)}) AS e",
             self.tenant_id,
         )
 
@@ -149,15 +134,15 @@ class Fates:
 
     async def _with_what_they_are_part_of(self, staged: Staged) -> None:
         """Parts of a row that is there as another: written anew with it, or left out with it."""
-        whole, columns = PARTS_OF.get(staged.section.name, ("", ()))
-        if whole not in self.staged:
+        whole = staged.section.part_of
+        if whole is None or whole.section not in self.staged:
             return
-        fate = "again" if self._overwrites(self.staged[whole]) else "without"
+        fate = "again" if self._overwrites(self.staged[whole.section]) else "without"
         if staged.section.name == "memory_vectors" and fate == "again":
             # What lies in a space stays there, and is changed.
             fate = "differs"
         where = "true" if fate != "differs" else f"EXISTS (SELECT FROM {staged.fates} AS f WHERE f.line = s.line)"
-        await self._follow(staged, Parent(whole, columns, columns), "('differs')", fate, where)
+        await self._follow(staged, whole, "('differs')", fate, where)
 
     async def _without_parents(self, staged: Staged) -> None:
         """What needs a row that is left out is left out with it, and so on."""
@@ -199,7 +184,7 @@ class Fates:
         return touched(done) > 0
 
     def _overwrites(self, staged: Staged) -> bool:
-        return self._overwrite and staged.section.name not in NEVER_CHANGED
+        return self._overwrite and staged.section.changes
 
     def _is_written(self, staged: Staged, line: str) -> str:
         """Whether a row is new, or changes what is there."""

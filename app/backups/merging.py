@@ -13,17 +13,7 @@ import asyncpg
 
 from app.backups.ancestry import has_cycle
 from app.backups.errors import BackupRefused
-from app.backups.fates import (
-    EVENTS,
-    NEVER_CHANGED,
-    NEVER_EMPTIED,
-    OTHER_SPACES,
-    PARTS_OF,
-    Counts,
-    Fates,
-    Mode,
-    OnConflict,
-)
+from app.backups.fates import EVENTS, OTHER_SPACES, Counts, Fates, Mode, OnConflict
 from app.backups.secrets import cut_later
 from app.backups.section import Section
 from app.backups.sections import sections
@@ -33,8 +23,6 @@ from app.memory.partitions import creation, table_of
 
 # Whoever writes memory of the tenant, or changes its spaces, waits until the commit.
 ALONE = "SELECT cairn_change_spaces($1)"
-# Where bodies of documents are that may hold what is secret by now.
-DOCUMENTS = ("documents", "document_revisions", "webhook_deliveries")
 NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
 CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
 # What is there and what was put there for this restore is live, held until the commit, and as old as the file says.
@@ -169,7 +157,7 @@ class Merging:
     async def _change(self, staged: Staged, counts: Counts) -> None:
         """Rows that are there as others, where those of the file are wanted; what is part of them goes first."""
         await self._clear(staged)
-        if not counts.changed or staged.section.name in NEVER_CHANGED:
+        if not counts.changed or not staged.section.changes:
             return
         changed = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'differs'")
         update = staged.section.update(staged.table, staged.columns, CHANGED.format(fates=staged.fates))
@@ -178,12 +166,14 @@ class Merging:
 
     async def _clear(self, staged: Staged) -> None:
         """Take away the parts of rows that are overwritten: those of the file take their place."""
-        whole, columns = PARTS_OF.get(staged.section.name, ("", ()))
-        other = self._staged.get(whole)
-        if other is None or not self._overwrite or whole in NEVER_CHANGED or staged.section.name == "memory_vectors":
+        whole = staged.section.part_of
+        if whole is None or whole.section not in self._staged or staged.section.name == "memory_vectors":
+            return
+        other = self._staged[whole.section]
+        if not self._overwrite or not other.section.changes:
             return
         fields = {field.name: field for field in staged.section.fields}
-        same = " AND ".join(f't."{fields[name].column}" = {fields[name].writes}' for name in columns)
+        same = " AND ".join(f't."{fields[name].column}" = {fields[name].writes}' for name in whole.columns)
         await self._connection.execute(
             f"DELETE FROM {staged.section.table} AS t USING {other.source()}{other.section.resolves}"
             f" WHERE t.tenant_id = $1 AND {same} AND {CHANGED.format(fates=other.fates)}",
@@ -245,7 +235,7 @@ class Merging:
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
                 raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
         await self._items_in_other_spaces(outcome)
-        written = [outcome.sections[name] for name in DOCUMENTS if name in outcome.sections]
+        written = [outcome.sections[name] for name, one in self._staged.items() if one.section.holds_documents]
         if any(counts.created + counts.changed for counts in written):
             await cut_later(self._connection, self._tenant_id)
         restored = any(outcome.sections[name].created for name in EVENTS if name in outcome.sections)
@@ -281,8 +271,8 @@ class Merging:
 
 def _emptied(staged: Mapping[str, Staged]) -> tuple[Section, ...]:
     """The sections that are emptied for those of a file: they themselves, and whatever refers to them."""
-    found = {name for name in staged if name not in NEVER_EMPTIED}
-    every = [section for section in sections() if section.table is not None and section.name not in NEVER_EMPTIED]
+    every = [section for section in sections() if section.table is not None and section.emptied]
+    found = {section.name for section in every if section.name in staged}
     size = -1
     while len(found) != size:
         size = len(found)

@@ -54,6 +54,11 @@ class Section:
     SQL. `statement` is a section's own INSERT. `finish` are statements for the tenant `$1` that run when every section
     has its rows. `also` are further tables whose rows are in the section. One without a `table` holds bytes of the
     object store, and has no SQL.
+
+    What a restore does where a row is there: `there` says which rows `t` count. Rows that say something only with the
+    one that they are `part_of` go with it, and are never mixed with those of its namesake. Unless it `changes`, what is
+    there stays, whatever the file says; unless it `conflicts`, that is no conflict; unless it is `emptied`, a
+    replacement leaves it. `holds_documents` where bodies of documents are in it, which may hold what is secret by now.
     """
 
     name: str
@@ -71,6 +76,12 @@ class Section:
     statement: str | None = None
     finish: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    there: str = "true"
+    part_of: Parent | None = None
+    changes: bool = True
+    conflicts: bool = True
+    emptied: bool = True
+    holds_documents: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -106,7 +117,7 @@ class Section:
         return (
             f'SELECT s.line, s."row", (SELECT row_to_json(f) FROM (SELECT {held}) AS f) AS held'
             f" FROM {self.rows(staged, columns)} CROSS JOIN {self.table} AS t{self.joins}"
-            f" WHERE {' AND '.join(['t.tenant_id = $1', *same])}"
+            f" WHERE {' AND '.join(['t.tenant_id = $1', *same, self.there])}"
         )
 
     def insert(self, staged: str, columns: Collection[str], where: str = "true", into: str | None = None) -> str:

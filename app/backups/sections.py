@@ -105,6 +105,13 @@ OF_ENDED = (
     "EXISTS (SELECT FROM webhook_deliveries AS d WHERE d.tenant_id = t.tenant_id AND d.id = t.delivery_id"
     " AND d.ended_at IS NOT NULL)"
 )
+# Bytes never change under their names, and are collected once nothing refers to them; tokens are this server's, and
+# only grow.
+STAYS = {"changes": False, "conflicts": False, "emptied": False}
+
+
+def _part_of(section: str, *columns: str) -> Parent:
+    return Parent(section, columns, columns)
 
 
 def _differing() -> dict[str, dict[str, Any]]:
@@ -115,6 +122,8 @@ def _differing() -> dict[str, dict[str, Any]]:
             "where": LIVE,
             "fills": (("state", "'live'"),),
             "companions": ("artifact_bytes",),
+            "there": LIVE,
+            **STAYS,
         },
         # An attachment and the content that is its own under one key; the bytes are a section of their own.
         "attachments": {
@@ -130,6 +139,8 @@ def _differing() -> dict[str, dict[str, Any]]:
             "companions": ("attachment_chunks",),
             "statement": ATTACH,
             "also": ("contents",),
+            # Bytes never change under their names.
+            "changes": False,
         },
         "content_chunks": {
             "name": "attachment_chunks",
@@ -148,8 +159,12 @@ def _differing() -> dict[str, dict[str, Any]]:
             "resolves": CHUNK_OF,
             "parents": (Parent("attachments", ("path", "id"), ("path", "id")),),
             "fills": (("content_number", "attachments.content_number"),),
+            "part_of": _part_of("attachments", "path", "id"),
+            "changes": False,
         },
+        "conversation_batches": {"part_of": _part_of("conversation_streams", "path")},
         "conversation_streams": {"companions": ("conversation_batches",)},
+        "document_revisions": {"part_of": _part_of("documents", "collection", "id"), "holds_documents": True},
         "documents": {
             "fields": (
                 *(f for f in _fields("documents") if f.name not in ("indexed", "position")),
@@ -157,10 +172,15 @@ def _differing() -> dict[str, dict[str, Any]]:
                 Field("indexed", "boolean", "t.indexed IS NOT NULL", INDEXED, "indexed"),
             ),
             "order": ("t.collection", "t.position"),
+            "holds_documents": True,
         },
-        "event_heads": {"companions": ("events",)},
-        "events": {"key": ("position",), "companions": ("event_heads",)},
+        # Positions are never given out twice.
+        "event_heads": {"companions": ("events",), "emptied": False},
+        "events": {"key": ("position",), "companions": ("event_heads",), "emptied": False},
+        "leases": STAYS,
         "memory_items": {"companions": ("memory_vectors",)},
+        # A space has its partition.
+        "memory_spaces": {"changes": False},
         "memory_vectors": {
             "resolves": VECTOR_OF,
             "parents": (
@@ -171,6 +191,7 @@ def _differing() -> dict[str, dict[str, Any]]:
                 ("lexemes", "cairn_lexemes(memory_spaces.language, memory_items.content)"),
                 *((name, f"memory_items.{name}") for name in ("metadata", "session_id", "invocation_id", "expires_at")),
             ),
+            "part_of": _part_of("memory_items", "kind", "id"),
         },
         "messages": {"finish": (MESSAGE_SEQ,)},
         "submission_sessions": {"companions": ("submissions",)},
@@ -185,7 +206,7 @@ def _differing() -> dict[str, dict[str, Any]]:
             ),
         },
         # What is under way is told by this server.
-        "webhook_deliveries": {"where": ENDED},
+        "webhook_deliveries": {"where": ENDED, "holds_documents": True},
     }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def test_a_section_comes_after_those_that_its_rows_refer_to() -> None:
     }
     assert later == {("generations", "versions")}
     for section in SECTIONS.values():
-        for parent in section.parents:
+        for parent in (*section.parents, *filter(None, [section.part_of])):
             assert set(parent.columns) <= set(section.columns)
             assert set(parent.of) <= set(SECTIONS[parent.section].columns)
         assert set(section.key) <= set(section.columns)
