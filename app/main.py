@@ -38,6 +38,7 @@ from app.http.received import require_folder
 from app.http.remembered import Remembered
 from app.http.service import Service
 from app.logs import configure_logs
+from app.offboarding.jobs import measured as offboardings_measured
 from app.retention.jobs import followed as followed_by
 from app.settings import Settings
 from app.signing import signer_of
@@ -74,6 +75,7 @@ async def on_the_bus(
     delivering = Delivering(settings.webhooks, streams, metrics)
     metrics.measure_by(partial(delivering.measure, database))
     metrics.measure_by(partial(followed_by, database, metrics.retention_followed.set))
+    metrics.measure_by(partial(offboardings_measured, database, metrics.offboarding_age.set))
     hints.listen(each(*listeners, delivering.heard))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(hints.close)

@@ -128,6 +128,10 @@ class Metrics:
             registry=self.registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
         # Each process measures the same for all of them, so the last one to look is right.
+        self.offboarding_age = Gauge(
+            "cairn_offboarding_oldest_seconds", "How long the oldest offboarding that is carried out goes on.",
+            registry=self.registry, multiprocess_mode="mostrecent",
+        )  # fmt: skip
         self.webhook_pending = Gauge(
             "cairn_webhook_pending", "Deliveries that wait, counted up to 100,000.", registry=self.registry,
             multiprocess_mode="mostrecent",

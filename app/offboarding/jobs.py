@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from uuid import uuid4
 
 import asyncpg
@@ -68,6 +69,11 @@ class Pace:
     def widen(self) -> None:
         """Nothing of the batch could go without what is not in it."""
         self.rows *= 2
+
+
+async def measured(database: Database, tell: Callable[[float], None]) -> None:
+    """Tell the seconds since the oldest offboarding was asked for that is being carried out, whoever does that."""
+    tell(await store.oldest_seconds(database))
 
 
 class Offboarder:

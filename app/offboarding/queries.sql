@@ -99,6 +99,11 @@ UPDATE offboardings AS o SET runner_id = NULL, lease_expires_at = clock_timestam
 WHERE o.runner_id = :runner_id AND o.state <> 'completed'
 RETURNING o.id
 
+-- name: oldest
+-- What waits for the operator is not counted.
+SELECT CAST(EXTRACT(epoch FROM clock_timestamp() - min(created_at)) AS float8) AS seconds
+FROM offboardings WHERE state IN ('closed', 'deleting', 'verifying')
+
 -- name: now
 SELECT o.counts, {{created_at}} AS started_at, {{ended_at}} AS ended_at
 FROM (SELECT *, clock_timestamp() AS at FROM offboardings) AS o WHERE o.tenant_id = :tenant_id AND o.id = :id

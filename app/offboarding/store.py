@@ -185,6 +185,12 @@ async def release_all(writer: Reader, runner_id: str) -> None:
     await writer.rows(_SQL["release_all"], runner_id=runner_id)
 
 
+async def oldest_seconds(reader: Reader) -> float:
+    """How long ago the oldest offboarding was asked for that is being carried out; 0 where there is none."""
+    row = await reader.row(_SQL["oldest"])
+    return 0.0 if row is None or row["seconds"] is None else float(row["seconds"])
+
+
 async def told(reader: Reader, held: Held) -> tuple[dict[str, int], str, str]:
     """What is counted, and when it began and ends, if it ends now: instants as they are written."""
     row = await reader.row(_SQL["now"], tenant_id=held.tenant_id, id=held.id)
