@@ -20,6 +20,7 @@ from cairn_supervaizer import CairnStorage, Options, install
 from cairn_supervaizer.__main__ import main
 from cairn_supervaizer.secrecy import cut, paths_by_type
 from tests.api_process import ApiProcess, serving
+from tests.backups.files import text_of
 from tests.supervaizer import entities
 from tests.supervaizer.conftest import Controllers, key_of_new_tenant
 from tests.waiting import eventually
@@ -29,7 +30,10 @@ SEEN = "seen-by-everybody"
 # Words that are put where the secret must not be, one for each kind of key.
 CONTROL = {kind: f"word-of-control-{kind}" for kind in ("string", "hash", "list", "set", "zset", "stream", "message")}
 JSON = {"content-type": "application/json"}
-SCOPES = ("documents:read", "documents:write", "webhooks:write", "webhooks:read", "events:read")
+SCOPES = (
+    "documents:read", "documents:write", "webhooks:write", "webhooks:read", "events:read", "backups:read",
+    "backups:write",
+)  # fmt: skip
 MORE = {"Job": ("/metadata/token",), "Case": ("/updates/*/payload/password",), "Note": ("/0~1a/*/b~0c",)}
 
 
@@ -109,6 +113,19 @@ def files(api: ApiProcess) -> str:
     return "".join(one.read_bytes().decode(errors="replace") for one in folder.rglob("*") if one.is_file())
 
 
+async def backup(client: httpx.AsyncClient) -> str:
+    """The text of a backup of all that the tenant has, with the revisions of its documents."""
+    asked = await client.post("/v1/backups", json={})
+    assert asked.status_code == 202, asked.text
+    path = f"/v1/backups/{asked.json()['id']}"
+
+    async def is_made() -> bool:
+        return (await client.get(path)).json()["state"] == "completed"
+
+    await eventually(is_made, "the backup")
+    return text_of((await client.get(f"{path}/content")).content).decode()
+
+
 def one_that_knew_no_better(url: str, key: str) -> None:
     """What a controller without the adapter's rules has stored, revisions too."""
     before = {"id": "job_0", "name": SEEN, "agent_name": "a", "agent_parameters": [{"name": "k", "value": SECRET}]}
@@ -179,7 +196,8 @@ async def test_a_canary_is_found_nowhere(
                     )
                     assert SECRET not in answer.text
                 await put_words_of_control(servers)
-                places = {"tables": await rows(database), "keys": await keys(servers.redis_url)}
+                places = {"backup": await backup(client)}
+                places |= {"tables": await rows(database), "keys": await keys(servers.redis_url)}
 
             async def came() -> bool:
                 said = b" ".join(heard)
@@ -189,6 +207,7 @@ async def test_a_canary_is_found_nowhere(
             places |= {"messages": repr(heard), "files": files(api), "output": "".join(capsys.readouterr())}
     # It would be found: what is no secret is.
     assert SEEN in places["tables"]
+    assert SEEN in places["backup"]
     assert "Cairn serves" in places["files"]
     assert "Imported 1 (Job 1)" in places["output"]
     everything = places["keys"] + places["messages"]
