@@ -19,3 +19,4 @@ class NodeVersionConflict(Conflict):
 
 
 constraint("pk_node_versions", lambda: NodeVersionConflict("The id belongs to another node version."))
+constraint("fk_node_memories_tenant_id_version_id", lambda: NodeVersionMissing("No version has this node any more."))

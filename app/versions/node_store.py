@@ -64,6 +64,11 @@ def config_hash(node: Mapping[str, Any]) -> bytes:
     )
 
 
+async def hold(writer: Writer, tenant_id: str, version_id: str) -> bool:
+    """Lock the version to the end of the transaction; False where there is none."""
+    return bool(await writer.rows(_SQL["lock"], tenant_id=tenant_id, version_id=version_id))
+
+
 async def record(writer: Writer, tenant_id: str, version_id: str, nodes: Sequence[Mapping[str, Any]]) -> list[bytes]:
     """The JSON of each node version, in the order given: stored now, or the revision that had the configuration.
 
@@ -76,7 +81,7 @@ async def recorded(
     writer: Writer, tenant_id: str, version_id: str, nodes: Sequence[Mapping[str, Any]]
 ) -> list[asyncpg.Record]:
     """`record`, with `id` and `fresh` (whether it was stored now) beside each `body`."""
-    if not await writer.rows(_SQL["lock"], tenant_id=tenant_id, version_id=version_id):
+    if not await hold(writer, tenant_id, version_id):
         raise VersionNotFound("There is no such version.", id=version_id)
     rows = await writer.rows(
         _SQL["record"],

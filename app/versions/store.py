@@ -87,6 +87,10 @@ async def create(
     fields = await _fields(workflow_id, given)
     answer = await _insert(writer, tenant_id, fields, keep)
     if given.get("nodes"):
+        if answer.status == 200 and not answer.moved:
+            # Retention may have been at it: once that is over it is looked at again, and comes back if it left.
+            await node_store.hold(writer, tenant_id, fields["id"])
+            answer = await _insert(writer, tenant_id, fields, keep)
         await node_store.record(writer, tenant_id, fields["id"], given["nodes"])
     return answer
 

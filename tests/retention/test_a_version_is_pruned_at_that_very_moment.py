@@ -7,12 +7,17 @@ from typing import Any
 
 import asyncpg
 import httpx
+import pytest
 
 from app.http.service import Service
 from tests.conftest import Make
 from tests.payloads import problem
 from tests.waiting import held_up
 
+# As retention holds it: nobody can refer to it before the commit.
+LOCK = "SELECT FROM versions WHERE tenant_id = $1 AND id = $2 FOR UPDATE"
+NODES = "DELETE FROM node_versions WHERE tenant_id = $1 AND version_id = $2"
+DELETE = "DELETE FROM versions WHERE tenant_id = $1 AND id = $2"
 PRUNE = "UPDATE versions SET dsl = NULL, pruned_at = now() WHERE tenant_id = $1 AND id = $2"
 
 
@@ -23,9 +28,8 @@ async def test_an_invocation_that_waits_for_it_is_refused(
     retention = await asyncpg.connect(service.ground.database.url)
     try:
         async with retention.transaction():
-            # As retention holds it: nobody can refer to it before the commit.
             tenant = client.headers["x-test-tenant"]
-            await retention.execute("SELECT FROM versions WHERE tenant_id = $1 AND id = $2 FOR UPDATE", tenant, version)
+            await retention.execute(LOCK, tenant, version)
             await retention.execute(PRUNE, tenant, version)
             asked = create_task(client.post("/v1/invocations", json={"version_id": version}))
             await held_up(service)
@@ -50,3 +54,44 @@ async def test_another_ancestry_brings_no_content_back(service: Service, client:
     assert problem(await client.post(path, json={**given, "parent1_id": "q"})) == (409, "version_conflict")
     back = await client.post(path, json={**given, "parent1_id": "p"})
     assert (back.status_code, back.json()["pruned_at"]) == (200, None)
+
+
+@pytest.mark.parametrize("leaving", ["", PRUNE, DELETE])
+async def test_what_waits_with_its_nodes_is_there_with_its_content(
+    service: Service, client: httpx.AsyncClient, make: Make, leaving: str
+) -> None:
+    workflow = (await make.workflow())["id"]
+    version = await make.version(workflow, dsl={"x": 1})
+    retention = await asyncpg.connect(service.ground.database.url)
+    key = client.headers["x-test-tenant"], version["id"]
+    try:
+        async with retention.transaction():
+            await retention.execute(LOCK, *key)
+            again = create_task(make.version(workflow, dsl={"x": 1}))
+            await held_up(service)
+            await retention.execute(NODES, *key)
+            if leaving:
+                await retention.execute(leaving, *key)
+    finally:
+        await retention.close()
+    assert (await again)["pruned_at"] is None
+    assert (await client.get(f"/v1/versions/{version['id']}/dsl")).json() == {"x": 1}
+    assert len((await client.get(f"/v1/versions/{version['id']}/nodes")).json()["items"]) == 1
+
+
+async def test_memory_of_a_node_whose_version_leaves_is_of_none(
+    service: Service, client: httpx.AsyncClient, make: Make
+) -> None:
+    version = (await make.version())["id"]
+    retention = await asyncpg.connect(service.ground.database.url)
+    key = client.headers["x-test-tenant"], version
+    try:
+        async with retention.transaction():
+            await retention.execute(LOCK, *key)
+            written = create_task(client.put(f"/v1/versions/{version}/nodes/n/memory", json={}))
+            await held_up(service)
+            await retention.execute(NODES, *key)
+            await retention.execute(DELETE, *key)
+    finally:
+        await retention.close()
+    assert problem(await written) == (404, "node_version_missing")
