@@ -264,7 +264,7 @@ def _add(counts: Counts, more: Counts) -> None:
 
 ATTEMPTS_OF_DELIVERIES, DELIVERIES_THEMSELVES = _of("webhook_attempts", "delivery_id"), _of("webhook_deliveries")
 # Of these a thing may have many rows below it.
-WEIGHED = (INVOCATIONS, EVOLUTION_RUNS, CONVERSATIONS)
+WEIGHED = (INVOCATIONS, VERSIONS, EVOLUTION_RUNS, CONVERSATIONS)
 Remover = Callable[[Transaction, str, Sequence[Any], int], Awaitable[tuple[Counts, bool]]]
 REMOVERS: dict[str, Remover] = {
     "dead_letters": _plain("dead_letters"),

@@ -29,6 +29,17 @@ SELECT g.key, (
   AS weight
 FROM unnest(CAST(:keys AS bigint[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
 
+-- name: weigh_versions
+SELECT g.key, (
+    SELECT count(*) FROM (
+      SELECT FROM node_memories WHERE tenant_id = :tenant_id AND version_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM node_versions WHERE tenant_id = :tenant_id AND version_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  + (SELECT count(*) FROM (
+      SELECT FROM generation_members WHERE tenant_id = :tenant_id AND version_id = g.key LIMIT CAST(:most AS bigint)) AS below)
+  AS weight
+FROM unnest(CAST(:keys AS text[])) WITH ORDINALITY AS g (key, place) ORDER BY g.place
+
 -- name: weigh_evolution_runs
 SELECT g.key, (
     SELECT count(*) FROM (

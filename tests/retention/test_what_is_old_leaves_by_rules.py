@@ -139,6 +139,23 @@ async def test_a_version_that_others_descend_from_stays_without_its_content(
     await make.invocation(version_id="root")
 
 
+async def test_so_many_versions_leave_at_once_as_have_so_many_nodes(
+    client: httpx.AsyncClient, make: Make, service: Service, run: Run
+) -> None:
+    workflow = (await make.workflow())["id"]
+    nodes = [{"node_id": f"n{number}"} for number in range(8)]
+    for _ in range(6):
+        await make.version(workflow, nodes=nodes)
+    await age(service, client, "versions", "created_at")
+    job = await run({"versions": {"max_age_days": 30}}, rows_max=20)
+    assert job["counts"] == {"versions": 6, "node_versions": 48}
+    batches = await sql(
+        service, client,
+        "SELECT count(*) AS n FROM outbox WHERE tenant_id = :tenant AND type = 'version.deleted' GROUP BY xmin",
+    )  # fmt: skip
+    assert [row["n"] for row in batches] == [2, 2, 2]
+
+
 async def test_an_evolution_run_leaves_once_nothing_names_it(
     client: httpx.AsyncClient, make: Make, service: Service, run: Run
 ) -> None:
