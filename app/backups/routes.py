@@ -113,6 +113,8 @@ async def _opened(call: Call, tenant_id: str, backup_id: str, start: int, end: i
     try:
         first = await anext(pieces, b"")
     except BlobMissing as error:
+        # Raises where the backup left in between.
+        await store.ready(call.reader, tenant_id, backup_id)
         raise BackupMissing("The file of the backup is not in the object store.", id=backup_id) from error
     return _following(first, pieces)
 

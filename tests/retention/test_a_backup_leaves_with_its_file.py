@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 
 import httpx
@@ -11,12 +13,14 @@ from app.background.work import JobRunner
 from app.backups.forgetting import forget
 from app.backups.store import VERIFY_KIND
 from app.backups.verifying import Verify
+from app.blobs.folder import Folder
 from app.db.sql import Statement
 from app.http.service import Service
 from app.retention.jobs import Retention
 from app.retention.store import RUN_KIND
 from tests.backups.making import asked, made, runner
 from tests.conftest import new_tenant
+from tests.payloads import problem
 
 
 async def test_a_backup_leaves_with_its_file_but_for_what_keeps_it(fresh: Service) -> None:
@@ -38,6 +42,29 @@ async def test_a_backup_leaves_with_its_file_but_for_what_keeps_it(fresh: Servic
         files = {found.name async for found in ground.blobs.names(client.headers["x-test-tenant"])}
         assert files == {f"backup-{name}" for name in (read, pinned, latest)}
         assert (await client.get(f"/v1/backups/{old}")).status_code == 404
+
+
+class Left(Folder):
+    """A folder in which a backup is found to have left when its file is opened."""
+
+    def __init__(self, service: Service, client: httpx.AsyncClient) -> None:
+        folder = service.ground.blobs
+        assert isinstance(folder, Folder)
+        super().__init__(folder.folder, folder.wait_seconds)
+        self.client = client
+
+    async def open(self, tenant_id: str, name: str, start: int, end: int) -> AsyncIterator[bytes]:
+        """The bytes, after somebody deleted the backup."""
+        assert (await self.client.delete(f"/v1/backups/{name.removeprefix('backup-')}")).status_code == 204
+        async for piece in super().open(tenant_id, name, start, end):
+            yield piece
+
+
+async def test_one_that_leaves_as_its_file_is_asked_for_is_not_there(fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        backup = await made(fresh, client, artifacts="references")
+        fresh.ground = replace(fresh.ground, blobs=Left(fresh, client))
+        assert problem(await client.get(f"/v1/backups/{backup['id']}/content")) == (404, "backup_not_found")
 
 
 async def follow(service: Service, client: httpx.AsyncClient, rules: dict[str, object]) -> dict[str, int]:
