@@ -104,7 +104,7 @@ from app.workflows.routes import routes as workflow_routes
 # What events are about: where `?include=` finds the verbatim fields of a subject.
 SUBJECTS = (
     Subject("workflow", "workflows", (), ("created", "updated", "deleted")),
-    Subject("version", "versions", ("dsl",), ("created", "pruned", "deleted")),
+    Subject("version", "versions", ("dsl",), ("created", "pruned", "restored", "deleted")),
     Subject("node_version", "node_versions", (), ("created",), parent="version_id"),
     Subject(
         "invocation", "invocations", ("input", "output", "fitness"),

@@ -26,6 +26,9 @@ WITH created AS (
     AND v.workflow_id = :workflow_id AND (:keep OR (v.operation = :operation
       AND v.parent1_id IS NOT DISTINCT FROM :parent1_id AND v.parent2_id IS NOT DISTINCT FROM :parent2_id))
   RETURNING v.*
+), back AS (
+  INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)
+  SELECT v.tenant_id, 'version.restored', 'version', v.id, {{version}} FROM restored AS v
 ), answer AS (
   SELECT 201 AS status, CAST(NULL AS bigint) AS etag, {{version}} AS body, CAST(NULL AS text[]) AS moved
   FROM created AS v

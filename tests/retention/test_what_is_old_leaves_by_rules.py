@@ -136,6 +136,9 @@ async def test_a_version_that_others_descend_from_stays_without_its_content(
     again = await client.post("/v1/workflows/w/versions", json={"id": "root", "dsl": dsl, "operation": "init"})
     assert (again.status_code, again.json()["pruned_at"]) == (200, None)
     assert (await client.get("/v1/versions/root")).json()["dsl"] == dsl
+    told = "SELECT type FROM outbox WHERE tenant_id = :tenant AND subject_id = 'root' ORDER BY number"
+    changes = [row["type"].removeprefix("version.") for row in await sql(service, client, told)]
+    assert changes == ["created", "pruned", "restored"]
     await make.invocation(version_id="root")
 
 
