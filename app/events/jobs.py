@@ -71,7 +71,8 @@ async def _make_one(database: Database) -> bool:
 async def drop_empty_months(database: Database, limit: int) -> int:
     """Drop the partitions of months before this one that no tenant has an event in any more; how many.
 
-    Events leave by each tenant's rule; their partition with the last of them. One that is in use is passed over.
+    Events leave by each tenant's rule; their partition with the last of them, once vacuum has given back its space but
+    for a rest that is looked through at once. One that is in use is passed over.
     """
     dropped = 0
     for row in await database.rows(_PAST, bytes_max=EMPTY_BYTES_MAX, limit=limit):

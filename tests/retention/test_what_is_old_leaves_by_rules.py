@@ -73,13 +73,15 @@ async def test_the_best_of_a_generation_and_those_of_its_best_version_stay(
 ) -> None:
     best, other = (await make.version())["id"], (await make.version())["id"]
     await make.created("/v1/evolution-runs", id="run", generation={"id": "g"})
-    for name, version, score in (("low", other, 0.1), ("high", other, 0.9), ("of_best", best, 0.2)):
+    for name, version, score in (
+        ("low", other, 0.1), ("high", other, 0.9), ("as_high", other, 0.9), ("of_best", best, 0.2),
+    ):  # fmt: skip
         await ended(make, version, name, generation_id="g", fitness_score=score)
     answer = await client.post("/v1/generations/g/complete", json={"best_version_id": best})
     assert answer.status_code == 200, answer.text
     await age(service, client, "invocations", "ended_at")
     await run({"invocations": {"max_age_days": 30}})
-    assert await left(client) == ["high", "of_best"]
+    assert await left(client) == ["as_high", "high", "of_best"]
     await run({"invocations": {"max_age_days": 30, "keep_best": False}})
     assert await left(client) == []
 
