@@ -16,6 +16,7 @@ _MISSING = store.MISSING_MONTH
 _PAST = store.PAST_MONTHS
 # Every query of events looks at each partition: none waits longer for a drop that waits for another.
 _WAIT = Statement("SELECT set_config('lock_timeout', '200ms', true) AS set")
+_ALONE = Statement("LOCK TABLE ONLY events IN ACCESS EXCLUSIVE MODE")
 # What is larger is not looked through under the locks. Vacuum cuts off what is empty, so it gets smaller by itself.
 EMPTY_BYTES_MAX = 8 << 20
 
@@ -72,29 +73,34 @@ async def drop_empty_months(database: Database, limit: int) -> int:
     """Drop the partitions of months before this one that no tenant has an event in any more; how many.
 
     Events leave by each tenant's rule; their partition with the last of them, once vacuum has given back its space but
-    for a rest that is looked through at once. One that is in use is passed over.
+    for a rest that is looked through at once. Where somebody has events in use for longer than a moment, that is all
+    until the next time.
     """
     dropped = 0
     for row in await database.rows(_PAST, bytes_max=EMPTY_BYTES_MAX, limit=limit):
+        empty = Statement(f"SELECT FROM {row['name']} LIMIT 1")
         try:
+            if await database.rows(empty):
+                continue
             async with database.writing() as transaction:
-                dropped += await _drop_if_empty(transaction, row["name"])
+                dropped += await _drop_if_empty(transaction, row["name"], empty)
         except (PersistenceError, Unavailable) as refusal:
+            if isinstance(refusal.__cause__, asyncpg.LockNotAvailableError):
+                # Whoever is in the way of one is in the way of the next, and every reader has waited.
+                break
             # Another process may have dropped it.
-            if not isinstance(refusal.__cause__, asyncpg.LockNotAvailableError | asyncpg.UndefinedTableError):
+            if not isinstance(refusal.__cause__, asyncpg.UndefinedTableError):
                 raise
     return dropped
 
 
-async def _drop_if_empty(transaction: Transaction, name: str) -> bool:
-    if await transaction.rows(Statement(f"SELECT FROM {name} LIMIT 1")):
-        return False
+async def _drop_if_empty(transaction: Transaction, name: str, empty: Statement) -> bool:
     await transaction.row(_WAIT)
     # Without the sequencer nobody adds events.
     await transaction.row(_LOCK, lock=store.SEQUENCER_LOCK)
-    # The partition before its parent, and without waiting: who uses it may wait for the parent.
-    await transaction.rows(Statement(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE NOWAIT"))
-    if await transaction.rows(Statement(f"SELECT FROM {name} LIMIT 1")):
+    # The parent before its partition, as every query of events: else each would wait for the other.
+    await transaction.rows(_ALONE)
+    if await transaction.rows(empty):
         return False
     await transaction.rows(Statement(f"DROP TABLE {name}"))
     return True

@@ -20,6 +20,7 @@ from app.events.reads import Wanted
 from app.http.service import Service
 from tests.api_process import serving
 from tests.conftest import ADMIN_KEY, Make
+from tests.waiting import held_up
 
 SEQUENCE = sequencer(lambda _waited: None)
 
@@ -255,6 +256,31 @@ async def test_a_past_month_is_dropped_once_no_tenant_has_an_event_in_it(fresh: 
     await database.rows(leave, tenants=["c"])
     assert sum(await asyncio.gather(*(drop_empty_months(database, 100) for _ in range(3)))) == 1
     assert await partitions(database) == ahead
+
+
+async def test_dropping_a_month_and_reading_never_wait_for_each_other(fresh: Service) -> None:
+    database = fresh.ground.database
+    await keep_partitions_ahead(database, 12)
+    await database.rows(
+        Statement("CREATE TABLE events_p_2024_01 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')")
+    )
+    async with database.writing() as reader:
+        # As every query does: the parent, and then its partitions.
+        await reader.rows(Statement("LOCK TABLE ONLY events IN ACCESS SHARE MODE"))
+        seen = asyncio.Event()
+
+        async def drop() -> int:
+            dropped = 0
+            while not seen.is_set():
+                dropped += await drop_empty_months(database, 100)
+            return dropped
+
+        dropping = asyncio.create_task(drop())
+        await held_up(fresh)
+        await reader.rows(Statement("LOCK TABLE events_p_2024_01 IN ACCESS SHARE MODE NOWAIT"))
+        seen.set()
+        assert await dropping == 0
+    assert await drop_empty_months(database, 100) == 1
 
 
 async def add_events(database: Database, count: int) -> None:
