@@ -23,6 +23,7 @@ from app.client.errors import (
     UnreachableError,
     UnreadableAnswerError,
     VersionNotFoundError,
+    VersionPrunedError,
     WorkflowNotFoundError,
 )
 from app.client.exact import Json
@@ -61,6 +62,7 @@ __all__ = [
     "UnreachableError",
     "UnreadableAnswerError",
     "VersionNotFoundError",
+    "VersionPrunedError",
     "WorkflowNotFoundError",
     "verify",
 ]

@@ -121,6 +121,10 @@ class CursorExpiredError(PersistenceError):
     """Events after this cursor are no longer all kept (410); `facts` names the earliest cursor that works."""
 
 
+class VersionPrunedError(PersistenceError):
+    """A rule of retention has let the content of the version go (410); the same posted again brings it back."""
+
+
 class PreconditionFailedError(PersistenceError):
     """The row has changed since the `ETag` that was named (412)."""
 
@@ -138,6 +142,8 @@ _BY_CODE: dict[str, type[PersistenceError]] = {
     "stale_attempt": StaleAttemptError,
     "stale_producer": StaleProducerError,
     "stream_replaced": StreamReplacedError,
+    "cursor_expired": CursorExpiredError,
+    "version_pruned": VersionPrunedError,
     "attachment_integrity": AttachmentIntegrityError,
     "artifact_integrity": ArtifactIntegrityError,
 }
@@ -147,7 +153,6 @@ _BY_STATUS: dict[int, type[PersistenceError]] = {
     403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
-    410: CursorExpiredError,
     412: PreconditionFailedError,
     413: InvalidInputError,
     422: InvalidInputError,

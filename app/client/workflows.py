@@ -93,7 +93,7 @@ class Versions(Resource[M]):
 
     @endpoint
     def dsl(self, version_id: str) -> Call[Json]:
-        """The version's DSL, exactly as it was sent."""
+        """The version's DSL, exactly as it was sent. Raises `VersionPrunedError` where it left by a rule."""
         return Call("GET", path("versions", version_id, "dsl"), exact)
 
     @listing

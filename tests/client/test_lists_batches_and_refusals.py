@@ -26,6 +26,7 @@ from app.client import (
     UnauthenticatedError,
     UnreadableAnswerError,
     VersionNotFoundError,
+    VersionPrunedError,
     WorkflowNotFoundError,
 )
 from tests.client.conftest import QUICK, Asked, ScriptedServer
@@ -139,6 +140,7 @@ async def test_a_refused_batch_tells_which_operation_and_settles_nothing(server:
         (409, "version_conflict", ConflictError),
         (409, "stale_attempt", StaleAttemptError),
         (410, "cursor_expired", CursorExpiredError),
+        (410, "version_pruned", VersionPrunedError),
         (412, "precondition_failed", PreconditionFailedError),
         (500, "persistence_error", PersistenceError),
     ],
