@@ -14,7 +14,7 @@ from app.events import store
 _LOCK = Statement("SELECT pg_advisory_xact_lock(:lock)")
 _MISSING = store.MISSING_MONTH
 _PAST = store.PAST_MONTHS
-# Every query of events looks at each partition: none waits longer for a drop that waits for another.
+# Every query of events looks at each partition: none waits longer for a change of them that waits for another.
 _WAIT = Statement("SELECT set_config('lock_timeout', '200ms', true) AS set")
 _ALONE = Statement("LOCK TABLE ONLY events IN ACCESS EXCLUSIVE MODE")
 # What is larger is not looked through under the locks. Vacuum cuts off what is empty, so it gets smaller by itself.
@@ -42,7 +42,8 @@ def sequencer(
 async def keep_partitions_ahead(database: Database, limit: int) -> int:
     """Make the partitions of this month and the next two where they are missing, one for each call below `limit`.
 
-    Rows that lie in the default partition meanwhile move to the month's own. Again is the same as once.
+    Rows that lie in the default partition meanwhile move to the month's own. Again is the same as once. Raises
+    `Unavailable` where somebody reads events for longer than a moment, as a backup does: the next time is soon enough.
     """
     made = 0
     while made < limit and await _make_one(database):
@@ -57,6 +58,7 @@ async def _make_one(database: Database) -> bool:
         month = await transaction.row(_MISSING)
         if month is None:
             return False
+        await transaction.row(_WAIT)
         name = f"events_p_{month['name']}"
         first, end = (f"'{month[at].isoformat()}'" for at in ("starts_at", "ends_at"))
         for sql in (

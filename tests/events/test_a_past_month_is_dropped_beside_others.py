@@ -1,4 +1,4 @@
-"""A partition of events that is dropped holds up nobody, and takes no event with it that comes at that moment."""
+"""A partition of events that is made or dropped holds up nobody, and no event that comes just then is dropped with it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from app.db.database import Database
 from app.db.sql import Statement
-from app.events.jobs import drop_empty_months
+from app.errors import Unavailable
+from app.events.jobs import drop_empty_months, keep_partitions_ahead
 from app.events.store import SEQUENCER_LOCK
 from app.http.service import Service
 from tests.waiting import held_up
@@ -45,6 +46,17 @@ async def test_nobody_waits_behind_a_drop_that_waits(fresh: Service, held: str) 
         await somebody.rows(Statement(f"LOCK TABLE {held} IN ACCESS SHARE MODE"))
         assert await dropped_in_time(database) == 0
     assert await dropped_in_time(database) == 1
+
+
+async def test_nobody_waits_behind_a_month_that_waits_to_be_made(fresh: Service) -> None:
+    database = fresh.ground.database
+    async with database.writing() as somebody:
+        await somebody.rows(Statement("LOCK TABLE events IN ACCESS SHARE MODE"))
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            await keep_partitions_ahead(database, 12)
+        assert time.monotonic() - started < PATIENCE_SECONDS
+    assert await keep_partitions_ahead(database, 12) == 3
 
 
 async def test_the_sequencer_adds_no_event_to_what_is_dropped(fresh: Service) -> None:
