@@ -1,4 +1,4 @@
-"""A partition of events that is made or dropped holds up nobody, and no event that comes just then is dropped with it."""
+"""A partition of events that is made or dropped holds up nobody, and takes no event with it that comes just then."""
 
 from __future__ import annotations
 
