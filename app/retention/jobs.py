@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import asyncpg
+
 from app.db.database import Database, Transaction
 from app.errors import AppError, Unavailable
 from app.jobs.store import Claimed, Standing, Step
@@ -23,9 +25,10 @@ Forget = Callable[[str, str], Awaitable[None]]
 class Retention:
     """One batch a step, kind by kind. What is gone is gone, so a run that is begun again goes on.
 
-    The rules are read anew for each step. A kind that cannot be followed is written down with its rule, and the next
-    one is taken up; the run fails at its end then. After the commit `removed` is told of the rows of each table, and
-    `forget` of backups that are gone; files that it does not delete are left to the sweep of objects.
+    The rules are read anew for each step. A batch that takes too long is tried with fewer rows. A kind that cannot be
+    followed is written down with its rule, and the next one is taken up; the run fails at its end then. After the
+    commit `removed` is told of the rows of each table, and `forget` of backups that are gone; files that it does not
+    delete are left to the sweep of objects.
     """
 
     def __init__(self, rows_max: int, removed: Told = lambda _table, _rows: None, forget: Forget | None = None) -> None:
@@ -43,10 +46,15 @@ class Retention:
             # Whatever a kind meets undoes its own batch alone.
             async with transaction.connection.transaction():
                 return await self._batch(transaction, job, standing, at, kind)
-        except Unavailable:
-            raise
         except AppError as error:
-            await store.failed(transaction, job.tenant_id, kind, error.detail)
+            took_too_long = isinstance(error.__cause__, asyncpg.QueryCanceledError)
+            if isinstance(error, Unavailable) and not took_too_long:
+                raise
+            page = at.get("page", PAGE_MAX)
+            if not standing.arguments.get("dry_run"):
+                if took_too_long and page > 1:
+                    return Step({**at, "page": max(1, page // 8)})
+                await store.failed(transaction, job.tenant_id, kind, error.detail)
             return Step(_next(at, failed=kind))
 
     async def _batch(

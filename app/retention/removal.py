@@ -68,7 +68,7 @@ async def remove_batch(
 ) -> Batch:
     """Remove the next that the rule lets go: at most `rows_max` rows, or one thing with all that is its own."""
     if kind is EVENTS:
-        return await _events(transaction, tenant_id, rule, min(rows_max, PAGE_MAX))
+        return await _events(transaction, tenant_id, rule, page, rows_max)
     key = {"tenant_id": tenant_id, **rule.arguments()}
     limit = min(page, PAGE_MAX if kind in WEIGHED else rows_max, FILES_MAX if kind is BACKUPS else PAGE_MAX)
     found = await transaction.row(kind.page, **key, after=after[0], after_tie=after[1], limit=limit)
@@ -230,11 +230,12 @@ def _of(table: str, column: str = "id") -> Statement:
     )
 
 
-async def _events(transaction: Transaction, tenant_id: str, rule: Rule, limit: int) -> Batch:
+async def _events(transaction: Transaction, tenant_id: str, rule: Rule, page: int, rows_max: int) -> Batch:
+    limit = min(page, rows_max, PAGE_MAX)
     removed = await _count(
         transaction, "delete_events", tenant_id=tenant_id, max_age_days=rule.max_age_days, limit=limit
     )
-    return Batch({"events": removed}, FIRST if removed == limit else None)
+    return Batch({"events": removed}, FIRST if removed == limit else None, min(PAGE_MAX, 2 * page))
 
 
 async def count(reader: Reader, tenant_id: str, kind: Kind, rule: Rule | None) -> Counts:

@@ -24,6 +24,7 @@ from tests.retention.aging import Run, age, ended, left, sql
 from tests.waiting import held_up
 
 OLD = {"max_age_days": 30}
+RAISED, QUERY_CANCELED, DISK_FULL = "P0001", "57014", "53100"
 
 
 async def test_a_row_that_somebody_holds_is_passed_over(
@@ -128,12 +129,18 @@ async def test_rows_are_told_once_for_what_a_run_counts(
 
 
 @asynccontextmanager
-async def refusing(service: Service, condition: str) -> AsyncIterator[tuple[httpx.AsyncClient, JobRunner, str]]:
-    """A run for old sessions and jobs of a client, as long as PostgreSQL deletes no session; and who carries it out."""
+async def refusing(
+    service: Service, condition: str, rows_max: int = 0
+) -> AsyncIterator[tuple[httpx.AsyncClient, JobRunner, str]]:
+    """A run for three old sessions and a job of a client, and who has carried it out as far as it goes.
+
+    PostgreSQL refuses, with this condition, to delete more sessions than so many at a time.
+    """
     connection = await asyncpg.connect(service.ground.database.url)
     async with await new_tenant(service) as client:
         try:
-            await Make(client).created("/v1/sessions", id="s", status="completed")
+            for n in range(3):
+                await Make(client).created("/v1/sessions", id=f"s{n}", status="completed")
             await sql(
                 service, client,
                 "INSERT INTO jobs (tenant_id, id, kind, state, ended_at)"
@@ -143,9 +150,11 @@ async def refusing(service: Service, condition: str) -> AsyncIterator[tuple[http
                 await age(service, client, table, "created_at")
                 await age(service, client, table, column)
             await connection.execute(
-                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
-                f" $$BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{condition}'; END$$;"
-                "CREATE TRIGGER refuse BEFORE DELETE ON sessions FOR EACH ROW EXECUTE FUNCTION refuse()"
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+                f" IF (SELECT count(*) FROM gone) > {rows_max} THEN"
+                f" RAISE EXCEPTION 'no' USING ERRCODE = '{condition}'; END IF; RETURN NULL; END$$;"
+                "CREATE TRIGGER refuse AFTER DELETE ON sessions REFERENCING OLD TABLE AS gone"
+                " FOR EACH STATEMENT EXECUTE FUNCTION refuse()"
             )
             await client.put("/v1/retention", json={"kinds": {"sessions": OLD, "jobs": OLD}})
             job: str = (await client.post("/v1/retention/runs", json={})).headers["location"]
@@ -156,8 +165,15 @@ async def refusing(service: Service, condition: str) -> AsyncIterator[tuple[http
             await connection.close()
 
 
-async def test_a_kind_that_cannot_be_followed_is_named_and_the_others_are(fresh: Service) -> None:
-    async with refusing(fresh, "P0001") as (client, runner, path):
+async def test_a_batch_that_takes_too_long_is_tried_with_fewer_rows(fresh: Service) -> None:
+    async with refusing(fresh, QUERY_CANCELED, rows_max=1) as (client, _, path):
+        job = (await client.get(path)).json()
+        assert (job["state"], job["counts"]) == ("completed", {"sessions": 3, "jobs": 1})
+
+
+@pytest.mark.parametrize("condition", [RAISED, QUERY_CANCELED])
+async def test_a_kind_that_cannot_be_followed_is_named_and_the_others_are(fresh: Service, condition: str) -> None:
+    async with refusing(fresh, condition) as (client, runner, path):
         job = (await client.get(path)).json()
         assert (job["state"], job["counts"]) == ("failed", {"jobs": 1})
         assert (job["error"]["code"], job["error"]["kinds"]) == ("retention_failed", ["sessions"])
@@ -168,13 +184,12 @@ async def test_a_kind_that_cannot_be_followed_is_named_and_the_others_are(fresh:
         await sql(fresh, client, "DROP TRIGGER refuse ON sessions")
         again = (await client.post("/v1/retention/runs", json={})).headers["location"]
         await drain(runner.run, fresh.ground.database)
-        assert (await client.get(again)).json()["counts"] == {"sessions": 1}
+        assert (await client.get(again)).json()["counts"] == {"sessions": 3}
         assert (await client.get("/v1/retention")).json()["kinds"]["sessions"]["last_error"] is None
 
 
 async def test_a_run_waits_while_the_database_cannot_do_it(fresh: Service) -> None:
-    # disk_full: no fault of the kind.
-    async with refusing(fresh, "53100") as (client, runner, path):
+    async with refusing(fresh, DISK_FULL) as (client, runner, path):
         job = (await client.get(path)).json()
         assert (job["state"], job["counts"], job["error"]["code"]) == ("running", {}, "unavailable")
         assert (await client.get("/v1/retention")).json()["kinds"]["sessions"]["last_error"] is None
@@ -182,4 +197,4 @@ async def test_a_run_waits_while_the_database_cannot_do_it(fresh: Service) -> No
         await sql(fresh, client, "UPDATE jobs SET lease_expires_at = now() WHERE tenant_id = :tenant")
         await drain(runner.run, fresh.ground.database)
         job = (await client.get(path)).json()
-        assert (job["state"], job["counts"]) == ("completed", {"sessions": 1, "jobs": 1})
+        assert (job["state"], job["counts"]) == ("completed", {"sessions": 3, "jobs": 1})
