@@ -198,8 +198,8 @@ async def _versions(
     rows = await transaction.rows(_SQL["childless_versions"], tenant_id=tenant_id, keys=list(keys))
     childless = [row["id"] for row in rows]
     others = sorted(set(keys) - set(childless))
-    best = await transaction.rows(_SQL["best_versions"], tenant_id=tenant_id, keys=childless)
-    forgotten = await _count(transaction, "forget_best", tenant_id=tenant_id, ids=[row["id"] for row in best])
+    named = await transaction.rows(_SQL["generations_of_best"], tenant_id=tenant_id, keys=childless)
+    forgotten = await _count(transaction, "forget_best", tenant_id=tenant_id, ids=[row["id"] for row in named])
     unnamed = await transaction.rows(_SQL["unnamed_versions"], tenant_id=tenant_id, keys=childless)
     counts = await remove_versions(transaction, tenant_id, [row["id"] for row in unnamed])
     _add(counts, await remove_versions(transaction, tenant_id, others, WITH_VERSIONS[:-1]))

@@ -84,7 +84,7 @@ WITH state AS (
 )
 SELECT (SELECT count(*) FROM gone) AS n, (SELECT count(*) FROM state) AS checkpoints
 
--- name: best_versions
+-- name: generations_of_best
 -- SKIP LOCKED: whoever completes a generation locks it, and then the version that it names, which is locked already.
 SELECT g.id FROM generations AS g
 WHERE g.tenant_id = :tenant_id AND g.best_version_id = ANY (CAST(:keys AS text[]))

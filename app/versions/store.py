@@ -165,7 +165,7 @@ async def get(reader: Reader, tenant_id: str, version_id: str, include: frozense
 
 
 def etag_of(body: bytes) -> int:
-    """The revision of a version: a version changes once at most, when its content goes."""
+    """The revision of a version: 2 while its content is gone, else 1."""
     return 1 if body.endswith(b'"pruned_at":null}') else 2
 
 
