@@ -135,6 +135,8 @@ async def test_a_version_that_others_descend_from_stays_without_its_content(
     assert problem(refused) == (409, "version_is_pruned")
     assert await left(client, "/v1/versions/used/ancestors") == ["root"]
     assert (await run(rule))["counts"] == {}
+    tried = await client.put("/v1/retention", json={"kinds": rule, "dry_run": True})
+    assert tried.json()["would_leave"] == {"versions": 0}
     again = await client.post("/v1/workflows/w/versions", json={"id": "root", "dsl": dsl, "operation": "init"})
     assert (again.status_code, again.json()["pruned_at"]) == (200, None)
     assert (await client.get("/v1/versions/root")).json()["dsl"] == dsl
