@@ -224,7 +224,18 @@ FROM lucky_dataset_records AS s WHERE s.dataset_version_id IS NOT NULL
 SELECT s.line, s.id, 'other inputs and outputs are recorded for it' AS detail
 FROM lucky_versions AS s JOIN versions AS v ON v.tenant_id = :tenant_id AND v.id = s.id
 LEFT JOIN version_io AS t ON t.tenant_id = :tenant_id AND t.version_id = s.id
-WHERE s.io IS NOT NULL AND t.io::text IS DISTINCT FROM s.io::text
+WHERE s.io IS NOT NULL AND t.io::text IS DISTINCT FROM s.io::text AND (v.pruned_at IS NULL OR t.io IS NOT NULL)
+
+-- name: bring_io_back
+INSERT INTO version_io (tenant_id, version_id, io, updated_at)
+SELECT :tenant_id, s.id, s.io, COALESCE(s.io_updated_at, s.created_at)
+FROM lucky_versions AS s JOIN versions AS v ON v.tenant_id = :tenant_id AND v.id = s.id
+WHERE s.io IS NOT NULL AND v.pruned_at IS NOT NULL ON CONFLICT DO NOTHING
+
+-- name: bring_back
+UPDATE versions AS v SET dsl = s.dsl, pruned_at = NULL FROM lucky_versions AS s
+WHERE v.tenant_id = :tenant_id AND v.id = s.id AND v.pruned_at IS NOT NULL
+RETURNING s.line, s.id, 'has its content again' AS detail
 
 -- name: store_io
 INSERT INTO version_io (tenant_id, version_id, io, updated_at)

@@ -187,6 +187,9 @@ class _Import:
 
     async def _store(self, mapping: TableMapping) -> None:
         """Store what is not there yet; every row of the stage that is there is equal."""
+        if mapping is VERSION:
+            await self._do("bring_io_back")
+            await self._note(VERSION, "bring_back", "a rule of retention had let its content go")
         there = await self._run(forgetting(mapping), self._tenant_id)
         if mapping is MCP_CONFIG:
             await self._do("enter_config_sets")

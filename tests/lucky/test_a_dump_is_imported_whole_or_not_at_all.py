@@ -106,6 +106,24 @@ async def test_a_row_that_was_changed_since_is_there_already_and_stays_as_it_is_
     assert (await importer.get(path))["feedback"] == "Seen since."
 
 
+async def test_a_version_whose_content_left_since_has_it_again(importer: Importer, tmp_path: Path) -> None:
+    dump = Dump(3)
+    dump.row("WorkflowVersion")["all_workflow_io"] = {"cases": []}
+    folder = dump.write(tmp_path / "dump")
+    await importer.run(folder)
+    stored = await importer.digests()
+    key = {"tenant": importer.tenant, "id": dump.row("WorkflowVersion")["wf_version_id"]}
+    for sql in (
+        "DELETE FROM version_io WHERE tenant_id = :tenant AND version_id = :id",
+        "UPDATE versions SET dsl = NULL, pruned_at = now() WHERE tenant_id = :tenant AND id = :id",
+    ):
+        await importer.database.rows(Statement(sql), **key)
+    report = await importer.run(folder)
+    (note,) = [note for what, note in report.of("WorkflowVersion").notes.items() if "its content go" in what]
+    assert (note.count, report.new) == (1, 0)
+    assert await importer.digests() == stored
+
+
 async def test_a_file_that_breaks_off_at_its_end_is_refused_there_and_nothing_is_stored(
     importer: Importer, tmp_path: Path
 ) -> None:
