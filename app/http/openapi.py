@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 from fastapi import FastAPI
@@ -145,6 +147,24 @@ def document(app: FastAPI) -> dict[str, Any]:
             components["schemas"].pop(name, None)
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+class Told:
+    """The document as it is sent. Made on first use, in a thread: that takes a second or more, and others go on."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app, self._content = app, b""
+        self._making = asyncio.Lock()
+
+    async def content(self) -> bytes:
+        """JSON, the same bytes each time."""
+        async with self._making:
+            if not self._content:
+                self._content = await asyncio.to_thread(self._made)
+        return self._content
+
+    def _made(self) -> bytes:
+        return json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 TENANT_PATTERN = f"^{TENANT_ID}$"

@@ -23,12 +23,13 @@ from app.http.call import MUTATING, Call, Ground
 from app.http.caller import Authenticator, Caller
 from app.http.endpoint import Endpoint
 from app.http.limits import RateLimits
-from app.http.openapi import document
+from app.http.openapi import Told, document
 from app.http.problems import MEDIA_TYPE, problem
 from app.http.router import Router
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
-DOCUMENTS = frozenset({"/openapi.json", "/docs", "/redoc"})
+DOCUMENT = "/openapi.json"
+DOCUMENTS = frozenset({DOCUMENT, "/docs", "/redoc"})
 # Whose body takes longer to arrive shows its key once more: it may be revoked by then.
 TRUSTED_SECONDS = 5.0
 STOPPED = "The service stopped before it had the answer; send this again, under the same Idempotency-Key."
@@ -52,6 +53,7 @@ class Service(FastAPI):
         self.endpoints = list(endpoints)
         self.router.routes.extend(self.endpoints)
         self.paths = Router(self.endpoints)
+        self._told = Told(self)
         self.tracer: trace.Tracer | None = None
 
     def end_waits(self) -> None:
@@ -88,7 +90,7 @@ class Service(FastAPI):
         outlet = _Outlet(send, request_id, scope["method"] == "HEAD")
         route, call = "unmatched", None
         if raw_path in DOCUMENTS and scope["method"] in ("GET", "HEAD"):
-            await super().__call__(scope, receive, outlet.send)
+            await self._document(raw_path, scope, receive, outlet)
             return outlet.status, raw_path
         try:
             if raw_path in DOCUMENTS:
@@ -128,6 +130,12 @@ class Service(FastAPI):
                 milliseconds=round(seconds * 1000, 1), request_id=request_id,
             )  # fmt: skip
         return outlet.status, route
+
+    async def _document(self, raw_path: str, scope: Scope, receive: Receive, outlet: _Outlet) -> None:
+        if raw_path == DOCUMENT:
+            await outlet.answer(Answer(200, await self._told.content()))
+        else:
+            await super().__call__(scope, receive, outlet.send)
 
     async def _call(self, endpoint: Endpoint, scope: Scope, headers: Headers, receive: Receive) -> Call:
         _check_given_once(scope)

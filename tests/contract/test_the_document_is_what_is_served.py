@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from app.http.router import RESERVED_IDS
 from app.http.service import Service
 from tests.api_process import ROOT, ApiProcess, serving
-from tests.conftest import ADMIN_KEY
+from tests.conftest import ADMIN_KEY, http
 from tests.contract.script import SCRIPT, arrange
 
 HERE = Path(__file__).parent
@@ -48,6 +49,21 @@ async def document(client: httpx.AsyncClient) -> dict[str, Any]:
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     found: dict[str, Any] = answer.json()
     return found
+
+
+@pytest.mark.timeout(60)
+async def test_others_are_answered_while_it_is_made(fresh: Service) -> None:
+    async with http(fresh) as client:
+        made = asyncio.create_task(client.get("/openapi.json"))
+        answered = 0
+        while not made.done():
+            assert (await client.get("/healthz")).status_code == 200
+            answered += 1
+            # Neither side waits for anything else here.
+            await asyncio.sleep(0)
+        assert (await client.get("/openapi.json")).content == (await made).content
+    # It is the work of a second; on the loop itself it would let one or two pass.
+    assert answered > 20
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
