@@ -19,6 +19,12 @@ async def sql(service: Service, client: httpx.AsyncClient, text: str, **argument
     return await service.ground.database.rows(Statement(text), tenant=client.headers["x-test-tenant"], **arguments)
 
 
+async def told(service: Service, client: httpx.AsyncClient, event_type: str) -> list[str]:
+    """What events of this type are about, sorted."""
+    text = "SELECT subject_id FROM outbox WHERE tenant_id = :tenant AND type = :type ORDER BY 1"
+    return [row["subject_id"] for row in await sql(service, client, text, type=event_type)]
+
+
 async def age(service: Service, client: httpx.AsyncClient, table: str, column: str, days: int = 40) -> None:
     """Move an instant of every row of the tenant back, each by a second more than the one after it."""
     await sql(

@@ -18,8 +18,10 @@ from app.http.service import Service
 from app.retention.jobs import Retention
 from app.retention.kind import Rule
 from app.retention.kinds import INVOCATIONS
+from app.retention.removal import remove_batch
 from app.retention.store import RUN_KIND
 from tests.conftest import Make, new_tenant
+from tests.payloads import problem
 from tests.retention.aging import Run, age, ended, left, sql
 from tests.waiting import held_up
 
@@ -41,6 +43,19 @@ async def test_a_row_that_somebody_holds_is_passed_over(
         )
         await run({"invocations": OLD})
         assert await left(client) == ["held"]
+
+
+async def test_what_leaves_at_that_moment_cannot_be_pinned(
+    client: httpx.AsyncClient, make: Make, service: Service
+) -> None:
+    await ended(make, (await make.version())["id"], "i")
+    await age(service, client, "invocations", "ended_at")
+    async with service.ground.database.writing() as transaction:
+        tenant_id = client.headers["x-test-tenant"]
+        assert (await remove_batch(transaction, tenant_id, INVOCATIONS, Rule(30))).counts["invocations"] == 1
+        pinning = create_task(client.put("/v1/pins/invocation/i"))
+        await held_up(service)
+    assert problem(await pinning) == (404, "nothing_to_pin")
 
 
 async def test_the_best_of_a_generation_that_somebody_changes_stays(

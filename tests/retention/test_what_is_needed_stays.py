@@ -32,6 +32,17 @@ async def test_a_session_leaves_once_it_has_expired_and_no_memory_names_it(
     assert await left(client, "/v1/sessions") == ["lasting", "remembered"]
 
 
+async def test_a_pin_keeps_no_namesake_of_another_kind(
+    client: httpx.AsyncClient, make: Make, service: Service, run: Run
+) -> None:
+    await make.created("/v1/sessions", id="x", status="completed")
+    await ended(make, (await make.version())["id"], "x")
+    assert (await client.put("/v1/pins/session/x")).status_code == 201
+    await age(service, client, "invocations", "ended_at")
+    await run({"invocations": OLD})
+    assert await left(client) == []
+
+
 async def test_the_job_that_made_a_backup_stays_with_it(client: httpx.AsyncClient, service: Service, run: Run) -> None:
     assert (await client.post("/v1/backups", json={})).status_code == 202
     await sql(service, client, "UPDATE jobs SET state = 'failed', ended_at = now() WHERE tenant_id = :tenant")

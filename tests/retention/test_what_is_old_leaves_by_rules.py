@@ -10,7 +10,7 @@ import pytest
 from app.http.service import Service
 from tests.conftest import Make
 from tests.payloads import problem
-from tests.retention.aging import Run, age, ended, left, sql
+from tests.retention.aging import Run, age, ended, left, sql, told
 
 
 async def test_nothing_leaves_without_a_rule(client: httpx.AsyncClient, make: Make, service: Service, run: Run) -> None:
@@ -44,10 +44,7 @@ async def test_invocations_leave_with_all_below_them_but_for_what_the_rule_keeps
     assert job["counts"] == {
         "checkpoints": 1, "evaluations": 1, "invocations": 1, "messages": 1, "node_invocations": 1,
     }  # fmt: skip
-    [event] = await sql(
-        service, client, "SELECT subject_id FROM outbox WHERE tenant_id = :tenant AND type = 'invocation.deleted'"
-    )
-    assert event["subject_id"] == "plain"
+    assert await told(service, client, "invocation.deleted") == ["plain"]
     standing = (await client.get("/v1/retention")).json()["kinds"]["invocations"]
     assert (standing["last_counts"]["invocations"], standing["last_error"]) == (1, None)
     assert standing["last_success_at"] is not None
@@ -100,6 +97,8 @@ async def test_a_parent_stays_as_long_as_a_child_does(
     tried = await client.put("/v1/retention", json={"kinds": {"invocations": {"max_age_days": 30}}, "dry_run": True})
     assert (tried.status_code, tried.json()["would_leave"]) == (200, {"invocations": 3}), tried.text
     assert tried.json()["kinds"]["invocations"]["rule"] is None
+    stale = await client.put("/v1/retention", json={"kinds": {}, "dry_run": True}, headers={"if-match": '"7"'})
+    assert problem(stale) == (412, "precondition_failed")
     job = await run({"invocations": {"max_age_days": 30}}, dry_run=True)
     assert (job["counts"], len(await left(client))) == ({"invocations": 3}, 6)
     await run({"invocations": {"max_age_days": 30}})
@@ -203,11 +202,8 @@ async def test_an_evolution_run_leaves_once_nothing_names_it(
         "invocations": 1,
     }  # fmt: skip
     assert {table: job["counts"].get(table) for table in expected} == expected
-    gone = await sql(
-        service, client,
-        "SELECT subject_id FROM outbox WHERE tenant_id = :tenant AND type = 'evolution_run.deleted' ORDER BY 1",
-    )  # fmt: skip
-    assert [row["subject_id"] for row in gone] == ["old", "used"]
+    assert await told(service, client, "evolution_run.deleted") == ["old", "used"]
+    assert await told(service, client, "generation.updated") == ["g_old", "g_old"]
 
 
 async def test_settled_submissions_leave_a_receipt_and_no_session(
@@ -235,6 +231,7 @@ async def test_settled_submissions_leave_a_receipt_and_no_session(
     await run({"submissions": {"max_age_days": 30, "keep_failed": True}})
     rows = await sql(service, client, "SELECT id FROM submissions WHERE tenant_id = :tenant ORDER BY id")
     assert [row["id"] for row in rows] == ["failed", "open", "pinned"]
+    assert await told(service, client, "submission.deleted") == ["done", "shared"]
     again = await client.post(
         "/v1/submissions",
         json={"id": "done", "session_key": "s", "kind": "direct", "agent": "a", "instance_id": "i", "input": 1},
@@ -277,6 +274,7 @@ async def test_conversations_leave_with_batches_checkpoint_and_attachments(
     await age(service, client, "conversation_streams", "updated_at")
     job = await run({"conversations": {"max_age_days": 30}}, rows_max=2)
     assert await left(client, "/v1/conversations", "path") == ["busy", "pinned"]
+    assert await told(service, client, "conversation.deleted") == ["old"]
     assert job["counts"] == {
         "conversation_batches": 4, "attachments": 1, "conversations": 1, "conversation_checkpoints": 1,
     }  # fmt: skip
