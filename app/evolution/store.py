@@ -123,12 +123,15 @@ async def put_checkpoint(
     Raises `EvolutionRunNotFound`, `PreconditionFailed`.
     """
     arguments = {"tenant_id": tenant_id, "id": run_id, "state": state, "if_match": if_match, "may_create": may_create}
-    answer = await writer.answer(SQL["put_checkpoint"], **arguments)
-    if answer is None:
+
+    async def why() -> None:
         await require(writer, tenant_id, run_id)
-        stored = await writer.row(SQL["get_checkpoint"], tenant_id=tenant_id, id=run_id)
-        raise changed("checkpoint", None if stored is None else stored["revision"])
-    return answer
+        if not may_create:
+            stored = await writer.row(SQL["get_checkpoint"], tenant_id=tenant_id, id=run_id)
+            if stored is None or (if_match is not None and stored["revision"] not in if_match):
+                raise changed("checkpoint", None if stored is None else stored["revision"])
+
+    return await decided(writer, SQL["put_checkpoint"], why, **arguments)
 
 
 async def checkpoint(reader: Reader, tenant_id: str, run_id: str) -> Answer:

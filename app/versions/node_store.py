@@ -12,6 +12,7 @@ from app.db.database import Answer, Reader, Writer
 from app.db.digest import JsonText, digest_of
 from app.db.ids import new_id
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, array, computed, instant
 from app.db.sql import load
 from app.errors import changed
@@ -133,8 +134,16 @@ async def write_memory(
     merge: bool,
 ) -> Answer:
     """Replace a node's memory, or merge into it (RFC 7396). Raises `NodeVersionMissing`, `PreconditionFailed`."""
-    answer = await writer.answer(
+
+    async def why() -> None:
+        current = await memory(writer, tenant_id, version_id, node_id)
+        if if_match is not None and current.etag not in if_match:
+            raise changed("memory", current.etag)
+
+    return await decided(
+        writer,
         _SQL["write_memory"],
+        why,
         tenant_id=tenant_id,
         version_id=version_id,
         node_id=node_id,
@@ -142,7 +151,3 @@ async def write_memory(
         merge=merge,
         if_match=if_match,
     )
-    if answer is None:
-        current = await memory(writer, tenant_id, version_id, node_id)
-        raise changed("memory", current.etag)
-    return answer
