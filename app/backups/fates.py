@@ -107,7 +107,7 @@ class Fates:
         return found
 
     async def _held(self, staged: Staged) -> None:
-        same = 'e."row"::text = e.held::text' if staged.section.conflicts else "true"
+        same = f'e."row"::text = e.held::text OR ({staged.section.outdone})' if staged.section.conflicts else "true"
         await self.connection.execute(
             f"INSERT INTO {staged.fates} SELECT e.line, CASE WHEN {same} THEN 'kept' ELSE 'differs' END"
             f" FROM ({staged.section.existing(staged.table, staged.columns)}) AS e",

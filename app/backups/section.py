@@ -55,10 +55,12 @@ class Section:
     has its rows. `also` are further tables whose rows are in the section. One without a `table` holds bytes of the
     object store, and has no SQL.
 
-    What a restore does where a row is there: `there` says which rows `t` count. Rows that say something only with the
-    one that they are `part_of` go with it, and are never mixed with those of its namesake. Unless it `changes`, what is
-    there stays, whatever the file says; unless it `conflicts`, that is no conflict; unless it is `emptied`, a
-    replacement leaves it. `holds_documents` where bodies of documents are in it, which may hold what is secret by now.
+    What a restore does where a row is there: `there` says which rows `t` count. `outdone` says of a line `e`, its `row`
+    and what is `held`, both JSON, whether what is there has all that the file has and more: then it is kept. Rows that
+    say something only with the one that they are `part_of` go with it, and are never mixed with those of its namesake.
+    Unless it `changes`, what is there stays, whatever the file says; unless it `conflicts`, that is no conflict; unless
+    it is `emptied`, a replacement leaves it. `holds_documents` where bodies of documents are in it, which may hold what
+    is secret by now.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Section:
     finish: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     there: str = "true"
+    outdone: str = "false"
     part_of: Parent | None = None
     changes: bool = True
     conflicts: bool = True

@@ -244,3 +244,29 @@ async def test_what_is_secret_by_now_does_not_come_back(fresh: Service, on_confl
         again = rows_of(pieces_of(await exported(fresh, client, sections=["documents", "document_revisions"])))
     assert (b"k1" in again["document_revisions"]) is not secret
     assert (b"k2" in again["documents"]) is not secret
+
+
+@pytest.mark.parametrize("on_conflict", ["fail", "skip", "overwrite"])
+async def test_a_version_whose_content_had_left_by_then_takes_none_away(fresh: Service, on_conflict: str) -> None:
+    prune = Statement(
+        "UPDATE versions SET dsl = NULL, pruned_at = now() WHERE tenant_id = :t AND id = :id RETURNING id"
+    )
+    async with await new_tenant(fresh) as client:
+        version = await Make(client).version()
+        whole = await exported(fresh, client)
+        await fresh.ground.database.rows(prune, t=client.headers["x-test-tenant"], id=version["id"])
+        tombstone = await exported(fresh, client)
+    async with await new_tenant(fresh) as client:
+        sections_of(await restored(fresh, client, whole))
+        path = f"/v1/versions/{version['id']}?include=dsl"
+        before = (await client.get(path)).json()
+        found = sections_of(await restored(fresh, client, tombstone, on_conflict=on_conflict))
+        assert found["versions"]["kept"] == 1
+        assert (await client.get(path)).json() == before
+        # The other way round, its content comes back where that is wanted.
+        await fresh.ground.database.rows(prune, t=client.headers["x-test-tenant"], id=version["id"])
+        if on_conflict == "overwrite":
+            assert (
+                sections_of(await restored(fresh, client, whole, on_conflict=on_conflict))["versions"]["changed"] == 1
+            )
+            assert (await client.get(path)).json() == before
