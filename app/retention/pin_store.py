@@ -43,6 +43,7 @@ _PUT = {
     kind: Statement(_SQL["put"].source.replace("SELECT 1 AS target", target), f"pin_{kind}")
     for kind, target in TARGETS.items()
 }
+_TARGET = {kind: Statement(target, f"{kind}_to_pin") for kind, target in TARGETS.items()}
 
 
 async def put(writer: Writer, tenant_id: str, kind: str, pinned: str) -> Answer:
@@ -80,6 +81,3 @@ def _known(kind: str) -> str:
 
 def _absent(kind: str, pinned: str) -> PinNotFound:
     return PinNotFound("Nothing is pinned under this kind and id.", kind=kind, id=pinned)
-
-
-_TARGET = {kind: Statement(target, f"{kind}_to_pin") for kind, target in TARGETS.items()}
