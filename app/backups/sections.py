@@ -196,8 +196,11 @@ def _differing() -> dict[str, dict[str, Any]]:
         "messages": {"finish": (MESSAGE_SEQ,)},
         "submission_sessions": {"companions": ("submissions",)},
         "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT,)},
-        # One whose content had left by then takes nothing from one that still has it.
-        "versions": {"outdone": "e.\"row\"->>'pruned_at' IS NOT NULL AND e.held->>'pruned_at' IS NULL"},
+        # One whose content had left by then takes nothing from the same one that still has it.
+        "versions": {
+            "outdone": "e.\"row\"->>'pruned_at' IS NOT NULL AND e.held->>'pruned_at' IS NULL"
+            " AND e.\"row\"::jsonb - '{dsl,pruned_at}'::text[] = e.held::jsonb - '{dsl,pruned_at}'::text[]"
+        },
         "webhook_attempts": {"where": OF_ENDED},
         "webhooks": {
             "fills": (

@@ -270,3 +270,15 @@ async def test_a_version_whose_content_had_left_by_then_takes_none_away(fresh: S
                 sections_of(await restored(fresh, client, whole, on_conflict=on_conflict))["versions"]["changed"] == 1
             )
             assert (await client.get(path)).json() == before
+
+
+async def test_a_version_without_content_is_in_conflict_with_another_of_its_id(fresh: Service) -> None:
+    prune = Statement("UPDATE versions SET dsl = NULL, pruned_at = now() WHERE id = 'v' RETURNING id")
+    async with await new_tenant(fresh) as client:
+        await Make(client).version(id="v", dsl={"of": "here"})
+        await fresh.ground.database.rows(prune)
+        tombstone = await exported(fresh, client)
+    async with await new_tenant(fresh) as client:
+        await Make(client).version(id="v", dsl={"of": "there"})
+        job = await restored(fresh, client, tombstone)
+        assert job["error"]["sections"]["versions"]["conflict_ids"] == ["v"]
