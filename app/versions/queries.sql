@@ -23,7 +23,7 @@ WITH created AS (
   -- What was pruned is back with its content.
   UPDATE versions AS v SET dsl = :dsl, pruned_at = NULL
   WHERE v.tenant_id = :tenant_id AND v.id = :id AND v.pruned_at IS NOT NULL AND v.dsl_hash = :dsl_hash
-    AND v.workflow_id = :workflow_id AND (:keep OR (v.operation = :operation
+    AND (:keep OR (v.workflow_id = :workflow_id AND v.operation = :operation
       AND v.parent1_id IS NOT DISTINCT FROM :parent1_id AND v.parent2_id IS NOT DISTINCT FROM :parent2_id))
   RETURNING v.*
 ), back AS (

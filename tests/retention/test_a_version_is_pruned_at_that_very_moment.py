@@ -56,6 +56,21 @@ async def test_another_ancestry_brings_no_content_back(service: Service, client:
     assert (back.status_code, back.json()["pruned_at"]) == (200, None)
 
 
+async def test_who_keeps_what_is_there_finds_it_with_its_content(
+    service: Service, client: httpx.AsyncClient, make: Make
+) -> None:
+    version = (await make.version(id="v", dsl={"x": 1}))["id"]
+    connection = await asyncpg.connect(service.ground.database.url)
+    try:
+        await connection.execute(PRUNE, client.headers["x-test-tenant"], version)
+    finally:
+        await connection.close()
+    path = f"/v1/workflows/{(await make.workflow())['id']}/versions?on_existing=keep"
+    back = await client.post(path, json={"id": version, "dsl": {"x": 1}, "operation": "init"})
+    assert (back.status_code, back.json()["pruned_at"]) == (200, None)
+    assert (await client.get(f"/v1/versions/{version}/dsl")).json() == {"x": 1}
+
+
 @pytest.mark.parametrize("leaving", ["", PRUNE, DELETE])
 async def test_what_waits_with_its_nodes_is_there_with_its_content(
     service: Service, client: httpx.AsyncClient, make: Make, leaving: str
