@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from app.backups import store
 from app.backups.errors import BackupEncrypted, BackupNotFound, BackupNotReady
 from app.backups.restore_schemas import RestoreQuery
@@ -38,7 +40,8 @@ def routes_of(settings: BackupSettings) -> list[Endpoint]:
         `restore_conflict`. The report counts for each section what was `created`, `kept` (it was there, and the same),
         `changed`, in `conflicts`, and `skipped`.
         """
-        arguments: dict[str, str] = {"mode": query.mode, "on_conflict": query.on_conflict}
+        dry_run = query.dry_run or query.mode == "preview"
+        arguments: dict[str, Any] = {"mode": query.mode, "dry_run": dry_run, "on_conflict": query.on_conflict}
         job_id = new_id("job")
         if query.backup_id is not None:
             if body.size_bytes:

@@ -14,10 +14,10 @@ class RestoreQuery(Query):
 
     mode: Literal["preview", "merge", "replace"] = Field(
         "merge",
-        description="`preview` finds out what a merge would do, and writes nothing; `merge` adds what"
-        " is not there; `replace` takes away first what the tenant has of the file's sections, and whatever refers to"
-        " it.",
+        description="`merge` adds what is not there; `replace` takes away first what the tenant has of the file's"
+        " sections, and whatever refers to it; `preview` is a `merge` with `dry_run`.",
     )
+    dry_run: bool = Field(False, description="Find out what the mode would do, and write nothing.")
     on_conflict: Literal["skip", "fail", "overwrite"] = Field(
         "fail",
         description="What happens where a row is there with other content: it stays, nothing at all is restored, or it"

@@ -43,7 +43,7 @@ ANALYZED_ROWS_MIN = 10_000
 
 
 class Restore:
-    """A kind of job. Its report is `{mode, on_conflict, sections: {name: {created, kept, …}}, backup}`."""
+    """A kind of job. Its report is `{mode, dry_run, on_conflict, sections: {name: {created, kept, …}}, backup}`."""
 
     def __init__(
         self,
@@ -80,8 +80,12 @@ class Restore:
             async with connected_apart(self._settings, "restore", work_mem=SORT_MEMORY) as connection:
                 ended, staged = await self._staged(connection, passing, course)
                 work = _Work(connection, database, job.tenant_id, staged, told["mode"], told["on_conflict"])
-                report = {"mode": work.mode, "on_conflict": work.on_conflict, "backup": _head(ended)}
-                if work.mode == "preview":
+                # A preview of before there was a choice does not say so.
+                dry_run = told.get("dry_run", work.mode == "preview")
+                report = {
+                    "mode": work.mode, "dry_run": dry_run, "on_conflict": work.on_conflict, "backup": _head(ended)
+                }  # fmt: skip
+                if dry_run:
                     await self._preview(work, course, report)
                 else:
                     if "artifacts" in staged:

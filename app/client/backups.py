@@ -61,9 +61,13 @@ class BackupFilter(Paging, total=False):
 
 
 class RestoreFields(TypedDict, total=False):
-    """How a backup is restored: `mode` (`preview`, `merge`, `replace`), `on_conflict` (`skip`, `fail`, `overwrite`)."""
+    """How a backup is restored: `mode` (`merge`, `replace`, `preview`), `on_conflict` (`skip`, `fail`, `overwrite`).
+
+    With `dry_run` the job's report says what that would do, and nothing is written; `preview` is a `merge` so.
+    """
 
     mode: str
+    dry_run: bool
     on_conflict: str
 
 

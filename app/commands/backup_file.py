@@ -37,7 +37,7 @@ def verify(
 ) -> None:
     """Read a file to its end, without any service, and say whether it is as it was written: every byte of it.
 
-    Status 1 where it is not. What only the service sees in the rows, `cairn backup restore --mode preview` tells.
+    Status 1 where it is not. What only the service sees in the rows, `cairn backup restore --dry-run` tells.
     """
     from app.backups.errors import BackupDamaged  # noqa: PLC0415 - zstandard and cryptography, as the next
     from app.backups.reading import Ended, Reader  # noqa: PLC0415

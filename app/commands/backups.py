@@ -133,4 +133,4 @@ def _download(cairn: Cairn, backup: Backup, file: Path) -> None:
 app.command(epilog="Example: cairn backup verify acme.ndjson.zst.age --identity key.txt --public-key 11qYAYKxCrfVS…=")(
     verify
 )
-app.command(epilog="Example: cairn backup restore acme.ndjson.zst --mode preview")(restore)
+app.command(epilog="Example: cairn backup restore acme.ndjson.zst --dry-run")(restore)

@@ -36,13 +36,14 @@ def restore(
         Mode,
         typer.Option(
             help="merge adds what is not there; replace first deletes what the tenant has of the file's sections;"
-            " preview only says what a merge would do."
+            " preview is merge with --dry-run."
         ),
     ] = "merge",
     on_conflict: Annotated[
         OnConflict,
         typer.Option(help="What becomes of a row that is there with other content; fail restores nothing at all."),
     ] = "fail",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what that would do, and write nothing.")] = False,
     identity: Identity = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --mode replace.")] = False,
     url: Url = DEFAULT_URL,
@@ -55,9 +56,10 @@ def restore(
     """
     if (file is None) == (backup is None):
         refuse("Name a file, or a backup that the service keeps with --backup ID.")
-    if mode == "replace" and not yes:
+    dry_run = dry_run or mode == "preview"
+    if mode == "replace" and not (yes or dry_run):
         _ask()
-    fields: RestoreFields = {"mode": mode, "on_conflict": on_conflict}
+    fields: RestoreFields = {"mode": mode, "dry_run": dry_run, "on_conflict": on_conflict}
     with connected(url, key, tenant) as cairn:
         if backup is not None:
             asked = cairn.backups.restore_own(backup, **fields)
@@ -68,7 +70,7 @@ def restore(
     if job.state != "completed":
         _tell_conflicts(job.error)
         refuse(f"Nothing was restored; the job {job.id} is {job.state}: {why(job.error)}{_next(job.error)}")
-    _tell(job.report["sections"], written=mode != "preview")
+    _tell(job.report["sections"], written=not dry_run)
 
 
 def _next(error: Any) -> str:

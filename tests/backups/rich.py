@@ -88,10 +88,13 @@ async def restored(
     file: bytes,
     mode: str = "merge",
     on_conflict: str = "fail",
+    *,
+    dry_run: bool = False,
     **signing: Any,
 ) -> dict[str, Any]:
     """The job of a restore that has ended."""
-    answer = await client.post("/v1/backups/restore", params={"mode": mode, "on_conflict": on_conflict}, content=file)
+    params = {"mode": mode, "on_conflict": on_conflict, "dry_run": dry_run}
+    answer = await client.post("/v1/backups/restore", params=params, content=file)
     assert answer.status_code == 202, answer.text
     await drain(runner(service, SigningSettings(**signing)).run, service.ground.database, limit=1)
     return (await client.get(answer.headers["location"])).json()

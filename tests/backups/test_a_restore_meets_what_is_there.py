@@ -116,7 +116,11 @@ async def test_what_is_replaced_is_the_file_again(file: bytes, fresh: Service) -
     async with await new_tenant(fresh) as client:
         sections_of(await restored(fresh, client, file))
         await changed(client)
+        names = (await client.get("/v1/workflows")).json()
+        foretold = sections_of(await restored(fresh, client, file, "replace", dry_run=True))
+        assert (await client.get("/v1/workflows")).json() == names
         told = sections_of(await restored(fresh, client, file, "replace"))
+        assert told == foretold
         after = end_of(pieces_of(await exported(fresh, client))).manifest
         orphans = await fresh.ground.database.row(ORPHANS, t=client.headers["x-test-tenant"])
 

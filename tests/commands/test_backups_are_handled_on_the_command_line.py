@@ -118,6 +118,8 @@ def test_what_is_there_with_other_content_is_named(file: Path, elsewhere: Person
 def test_a_replacement_is_asked_for_twice(file: Path, elsewhere: Person) -> None:
     elsewhere.client.workflows.create(id="of-before", name="goes")
     assert "Say --yes" in elsewhere.refuses("backup", "restore", str(file), "--mode", "replace")
+    foretold = elsewhere.does("backup", "restore", str(file), "--mode", "replace", "--dry-run")
+    assert re.search(r"workflows +3 +0 +0 +0 +0 +1", foretold), foretold
     assert elsewhere.ids() == ["of-before"]
     elsewhere.does("backup", "restore", str(file), "--mode", "replace", "--yes")
     assert elsewhere.ids() == ["w0", "w1", "w2"]
