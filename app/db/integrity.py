@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 
 import asyncpg
@@ -21,6 +22,9 @@ from app.errors import (
     changed,
 )
 
+# Stands for the foreign keys of all tables that have one to the tenants.
+OF_A_TENANT = "fk_*_tenant_id"
+_IS_OF_A_TENANT = re.compile(r"fk_\w+_tenant_id").fullmatch
 _by_constraint: dict[str, Callable[[], AppError]] = {}
 _lost_races: set[str] = set()
 
@@ -99,7 +103,8 @@ def _explain_detail(state: str, detail: str | None) -> AppError | None:
 
 def _explain_state(error: asyncpg.PostgresError) -> AppError:
     state = error.sqlstate or ""
-    refusal = _by_constraint.get(error.constraint_name or "")
+    name = error.constraint_name or ""
+    refusal = _by_constraint.get(OF_A_TENANT if _IS_OF_A_TENANT(name) else name)
     if refusal is not None:
         return refusal()
     told = _explain_detail(state, error.detail)

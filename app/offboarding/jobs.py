@@ -31,6 +31,7 @@ from app.offboarding.store import Held, OffboardingLost
 from app.settings import OffboardingSettings
 from app.signing import Signer
 from app.tenants import keys
+from app.tenants.errors import TenantClosed
 from app.versions import store as versions
 
 log = structlog.get_logger("cairn.offboarding")
@@ -207,7 +208,10 @@ class Offboarder:
         async with database.writing() as transaction:
             # Whoever inserts a row for the tenant holds this one's key, and is waited for.
             await transaction.row(emptying.LOCK_TENANT, tenant_id=held.tenant_id)
-            gone = await transaction.row(emptying.REMOVE_TENANT, tenant_id=held.tenant_id)
+            try:
+                gone = await transaction.row(emptying.REMOVE_TENANT, tenant_id=held.tenant_id)
+            except TenantClosed as refusal:
+                raise Unavailable("Rows came while others left; they leave next.") from refusal
             assert gone is not None
             counts = {"tenants": gone["removed"]} if gone["removed"] else {}
             await store.advance(transaction, held, counts, self._lease_seconds)

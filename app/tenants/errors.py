@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.db.integrity import constraint
+from app.db.integrity import OF_A_TENANT, constraint
 from app.errors import Conflict, Forbidden
 
 
@@ -25,3 +25,5 @@ class TenantLeaving(Conflict):
 
 
 constraint("pk_api_keys", lambda: KeyConflict("A key with this id exists; choose another id, or none."))
+# A request that was under way when its tenant left.
+constraint(OF_A_TENANT, lambda: TenantClosed("The tenant has left; nobody acts for it any more."))

@@ -257,7 +257,7 @@ async def test_what_a_request_writes_that_was_under_way_is_found_too(place: Plac
     await late.commit()
     await going_on
     held_up = await place.offboarding(offboarding["id"])
-    assert (held_up["state"], held_up["error"]["code"]) == ("deleting", "persistence_error")
+    assert (held_up["state"], held_up["error"]["code"]) == ("deleting", "unavailable")
     await database.execute("UPDATE offboardings SET lease_expires_at = NULL")
     assert await place.runner.run(database, 1) == 1
     assert (await place.offboarding(offboarding["id"]))["state"] == "verifying"
