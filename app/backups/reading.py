@@ -127,7 +127,7 @@ class Reader:
         try:
             return stream.read(TEXT_BYTES)
         except zstandard.ZstdError as error:
-            raise self._damaged("frames", f"What stands there is no zstd: {error}.") from error
+            raise self._damaged("frames", f"The compressed bytes cannot be read: {error}.") from error
 
     def _parted(self, text: bytes) -> Iterator[Piece]:
         """The pieces of whole lines: rows in bulk, and what stands between them."""

@@ -153,7 +153,7 @@ class Restore:
                     outcome = await work.merging().write()
                     if work.on_conflict == "fail" and outcome.conflicts:
                         raise RestoreConflict(
-                            f"{outcome.conflicts} rows are there already with other content.",
+                            f"Rows that are there already with other content: {outcome.conflicts}.",
                             sections={name: c.shown() for name, c in outcome.sections.items() if c.conflicts},
                         )
                     await course.finish(

@@ -88,10 +88,10 @@ def restore(url: str, file: Path, programs: Path | None = None) -> None:
     moved = asyncio.run(_place_vector(url, _unquoted(wanted.group(1)))) if wanted else None
     try:
         _restore(folder, url, file)
-    except DumpRefused:
+    except DumpRefused as refusal:
         if moved is not None:
             asyncio.run(_place_vector(url, moved))
-        raise
+        raise DumpRefused(f"{refusal} Nothing was restored.") from refusal
     asyncio.run(_finish(url, needs_vector=wanted is not None))
 
 

@@ -58,6 +58,7 @@ async def _create(
     settings: DatabaseSettings, tenant: str, create_tenant: bool, key: tuple[str, list[str], datetime | None]
 ) -> tuple[str, dict[str, Any]]:
     async with operating(settings) as database:
+        await store.require_staying(database, tenant)
         if create_tenant:
             await store.ensure(database.once(""), tenant, tenant)
         elif not await tenant_exists(database, tenant):

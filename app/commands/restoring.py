@@ -126,4 +126,5 @@ def _tell_conflicts(error: Any) -> None:
 def _name_conflicts(sections: dict[str, Any]) -> None:
     for name, counts in sections.items():
         if isinstance(counts, dict) and counts.get("conflict_ids"):
-            typer.echo(f"{name}: {', '.join(map(str, counts['conflict_ids']))} are there with other content", err=True)
+            ids = ", ".join(map(str, counts["conflict_ids"]))
+            typer.echo(f"Other content is there of {name}: {ids}", err=True)

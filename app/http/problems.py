@@ -15,6 +15,8 @@ ERRORS_MAX = 100
 NAME_MAX = 200
 # The patterns by which texts are held to that.
 WITHOUT_NUL = frozenset({r"^[^\x00]*$", r"^[^\x00]+$"})
+# What pydantic puts behind a member whose name is wrong, rather than its value: a pointer ends at the member.
+_OF_KEY = "[key]"
 
 
 def problem(error: AppError, instance: str, request_id: str) -> bytes:
@@ -61,6 +63,8 @@ def rejected(error: ValidationError, *, query: bool = False) -> InvalidInput:
 def _pointer(location: tuple[int | str, ...], query: bool) -> str:
     if query:
         return str(location[0]) if location else ""
+    if location[1:] and location[-1] == _OF_KEY:
+        location = location[:-1]
     return "".join("/" + _shown(str(part)).replace("~", "~0").replace("/", "~1") for part in location)
 
 

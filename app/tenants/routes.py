@@ -17,13 +17,14 @@ from app.tenants.keys import key_of, new_key
 from app.tenants.schemas import ApiKey, KeyList, KeyPage, Limits, NewKey, Tenant, TenantFields, TenantList, TenantPage
 
 routes = Routes("tenants")
+_NOT_SEEN = "There is no such tenant for this key, which sees its own alone; the operator's key sees every one."
 
 
 def operators(call: Call, tenant_id: str) -> str:
     """The tenant, if the caller is the operator; to a tenant's own key other tenants do not exist."""
     if not call.caller.operator:
         if call.caller.tenant_id != tenant_id:
-            raise NotFound("There is no such tenant.")
+            raise NotFound(_NOT_SEEN)
         raise Forbidden("Only the operator changes tenants.", missing_scope="operator")
     if not re.fullmatch(TENANT_ID, tenant_id):
         raise invalid("tenant_id", "must be 1 to 64 of a-z, 0-9, _ and -")
@@ -32,7 +33,7 @@ def operators(call: Call, tenant_id: str) -> str:
 
 def _visible(call: Call, tenant_id: str) -> str:
     if not call.caller.operator and call.caller.tenant_id != tenant_id:
-        raise NotFound("There is no such tenant.")
+        raise NotFound(_NOT_SEEN)
     return tenant_id
 
 

@@ -50,6 +50,13 @@ async def ensure(database: Writer, tenant_id: str, name: str) -> None:
     await database.rows(_SQL["ensure"], tenant_id=tenant_id, name=name)
 
 
+async def require_staying(reader: Reader, tenant_id: str) -> None:
+    """Raise `TenantLeaving` while a tenant of this id is on its way out."""
+    leaving = await reader.row(_SQL["leaving"], tenant_id=tenant_id)
+    if leaving is not None and leaving["leaving"]:
+        raise TenantLeaving("A tenant of this id is on its way out; make it anew once its offboarding is completed.")
+
+
 async def put(
     writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None, *, may_create: bool
 ) -> Answer:
@@ -59,9 +66,7 @@ async def put(
     )
     if answer is not None:
         return answer
-    leaving = await writer.row(_SQL["leaving"], tenant_id=tenant_id)
-    if leaving is not None and leaving["leaving"]:
-        raise TenantLeaving("A tenant of this id is on its way out; make it anew once its offboarding is completed.")
+    await require_staying(writer, tenant_id)
     stored = await writer.row(_SQL["get"], tenant_id=tenant_id)
     raise changed("tenant", None if stored is None else stored["revision"])
 

@@ -28,7 +28,8 @@ def test_one_that_leaves_without_an_export_is_not_said_to_have_one(
     kept_clone: Callable[[], Awaitable[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with serving(asyncio.run(_awaited(kept_clone())), auth__cache_seconds=0) as api:
+    url = asyncio.run(_awaited(kept_clone()))
+    with serving(url, auth__cache_seconds=0) as api:
         operator = Cairn("postgresql://nobody@127.0.0.1:1/none", COLUMNS="160")
         operator.environment |= {"CAIRN_URL": api.url, "CAIRN_KEY": ADMIN_KEY}
         client = Client(api.url, key=ADMIN_KEY)
@@ -40,6 +41,13 @@ def test_one_that_leaves_without_an_export_is_not_said_to_have_one(
         said = operator.refuses("tenants", "delete", "acme", "--export", "acme.zst", "--yes")
         assert "without an export" in said
         assert not Path("acme.zst").exists()
+        on_the_database = Cairn(url)
+        for create in ((), ("--create-tenant",)):
+            assert "on its way out" in on_the_database.refuses("keys", "create", "--tenant", "acme", *create)
+        client.tenants.ensure("other")
+        key = on_the_database.does("keys", "create", "--tenant", "other").strip().splitlines()[-1]
+        operator.environment["CAIRN_KEY"] = key
+        assert "the operator's key sees every one" in operator.refuses("tenants", "delete", "acme", "--yes")
 
 
 def test_it_is_exported_removed_and_receipted(

@@ -364,6 +364,7 @@ async def test_events_leave_from_the_earliest_on_and_not_before_webhooks_know_th
 async def test_a_rule_that_means_nothing_is_refused(client: httpx.AsyncClient, kind: str, rule: Any) -> None:
     refused = await client.put("/v1/retention", json={"kinds": {kind: rule}})
     assert problem(refused) == (422, "invalid_input")
+    assert [found["pointer"] for found in refused.json()["errors"]] == ["/".join(["/kinds", kind, *rule])]
     assert (await client.get("/v1/retention")).headers["etag"] == '"0"'
 
 
