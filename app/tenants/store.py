@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from app.db.database import Answer, Reader, Writer
 from app.db.page import Listing, Sort
+from app.db.race import decided
 from app.db.shape import Shape, computed, instant, plain
 from app.db.sql import load
 from app.errors import NotFound, changed
@@ -61,14 +62,18 @@ async def put(
     writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None, *, may_create: bool
 ) -> Answer:
     """Make the tenant if that is allowed, or update the fields given. Raises `PreconditionFailed`, `TenantLeaving`."""
-    answer = await writer.answer(
-        _SQL["put"], tenant_id=tenant_id, if_match=if_match, may_create=may_create, **_members(fields)
+
+    async def why() -> None:
+        await require_staying(writer, tenant_id)
+        stored = await writer.row(_SQL["get"], tenant_id=tenant_id)
+        if stored is None and not may_create:
+            raise changed("tenant", None)
+        if stored is not None and if_match is not None and stored["revision"] not in if_match:
+            raise changed("tenant", stored["revision"])
+
+    return await decided(
+        writer, _SQL["put"], why, tenant_id=tenant_id, if_match=if_match, may_create=may_create, **_members(fields)
     )
-    if answer is not None:
-        return answer
-    await require_staying(writer, tenant_id)
-    stored = await writer.row(_SQL["get"], tenant_id=tenant_id)
-    raise changed("tenant", None if stored is None else stored["revision"])
 
 
 async def patch(writer: Writer, tenant_id: str, fields: dict[str, Any], if_match: list[int] | None) -> Answer:
