@@ -171,7 +171,9 @@ def etag_of(body: bytes) -> int:
 
 def pruned(version_id: str) -> VersionPruned:
     """The refusal to show the content of a version that was pruned."""
-    return VersionPruned("Retention has let the content of this version go.", id=version_id)
+    return VersionPruned(
+        "Retention has let the content of this version go; the same posted again brings it back.", id=version_id
+    )
 
 
 async def latest(
@@ -222,7 +224,10 @@ async def require_content(reader: Reader, tenant_id: str, version_id: str) -> No
     if row is None:
         raise VersionNotFound("There is no such version.", id=version_id)
     if row["is_pruned"]:
-        raise VersionIsPruned("The content of this version is gone; it cannot be run.", id=version_id)
+        raise VersionIsPruned(
+            "The content of this version is gone, so it cannot be run; the same posted again brings it back.",
+            id=version_id,
+        )
 
 
 async def require(reader: Reader, tenant_id: str, version_id: str) -> None:
