@@ -19,7 +19,10 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # An output that is not Unicode shows `?` for a letter that it cannot hold; Python's own way is a stack.
         sys.stdout.reconfigure(errors="replace")
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # Before typer listens to it: the command's options are still being read.
+        sys.exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

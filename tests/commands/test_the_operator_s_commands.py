@@ -118,6 +118,19 @@ def test_help_breaks_its_lines_where_the_terminal_ends() -> None:
     assert "row that is there already with other content is refused" in told
 
 
+def test_ctrl_c_while_options_are_still_being_read_is_quiet() -> None:
+    early = """if True:
+        import os, signal, sys, typer.main
+        read = typer.main.get_command
+        typer.main.get_command = lambda app: os.kill(os.getpid(), signal.SIGINT) or read(app)
+        from app.cli import main
+        sys.argv = ["cairn", "backup", "list"]
+        main()
+    """
+    ended = subprocess.run([sys.executable, "-c", early], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_where_nothing_is_unicode_commands_speak_ascii_and_the_document_is_whole() -> None:
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(ROOT)}
 
