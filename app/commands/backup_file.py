@@ -13,6 +13,7 @@ from rich.table import Table
 from app.commands.following import bytes_passing, where_of
 from app.commands.plainly import refuse
 from app.commands.sketches import PIPE_COLUMNS, console_of
+from app.commands.trusting import PublicKeys
 
 Identity = Annotated[
     Path | None,
@@ -26,14 +27,7 @@ Identity = Annotated[
 def verify(
     file: Annotated[Path, typer.Argument(help="The file of a backup.")],
     identity: Identity = None,
-    public_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An Ed25519 public key in base64, as GET /v1/capabilities tells it: the file must be signed with it."
-            " Repeat it to take one of several.",
-            show_default=False,
-        ),
-    ] = None,
+    public_key: PublicKeys = None,
 ) -> None:
     """Read a file to its end, without any service, and say whether it is as it was written: every byte of it.
 

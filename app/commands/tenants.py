@@ -16,6 +16,7 @@ from app.commands.connection import DEFAULT_URL, Key, Url, connected
 from app.commands.downloading import downloaded
 from app.commands.following import FIRST_PAUSE_SECONDS, PAUSE_MAX_SECONDS, why
 from app.commands.plainly import refuse
+from app.commands.trusting import PublicKeys
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -88,11 +89,17 @@ def _exported(cairn: Cairn, offboarding: Offboarding, file: Path | None) -> None
 
 def _followed(cairn: Cairn, offboarding: Offboarding) -> Offboarding:
     pause, console = FIRST_PAUSE_SECONDS, Console(stderr=True)
+    last = ""
     try:
         with console.status("", spinner="line") as shown:
             while offboarding.state not in ENDS:
                 held_up = f" It waits: {why(offboarding.error)}" if offboarding.error else ""
                 shown.update(f"{offboarding.id} {offboarding.state}, {_gone(offboarding):,} gone.{held_up}")
+                told = f"{offboarding.id} {offboarding.state}.{held_up}"
+                if not console.is_terminal and told != last:
+                    # Nobody sees the line that moves, and it takes minutes.
+                    typer.echo(told, err=True)
+                    last = told
                 time.sleep(pause)
                 pause = min(pause * 1.5, PAUSE_MAX_SECONDS)
                 offboarding = cairn.offboardings.get(offboarding.id)
@@ -122,14 +129,7 @@ def cancel(
 def verify_receipt(
     file: Annotated[Path, typer.Argument(help="The receipt, byte for byte as it came.")],
     tenant: Annotated[str | None, typer.Option(help="The tenant that it must be for.", show_default=False)] = None,
-    public_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An Ed25519 public key in base64, as GET /v1/capabilities tells it: the receipt must be signed with"
-            " it. Repeat it to take one of several.",
-            show_default=False,
-        ),
-    ] = None,
+    public_key: PublicKeys = None,
 ) -> None:
     """Say whether a receipt is as it was signed, without any service. Status 1 where it is not."""
     from app.offboarding.receipt import read, tenant_sha256  # noqa: PLC0415 - cryptography

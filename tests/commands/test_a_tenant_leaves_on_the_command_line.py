@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -64,7 +65,9 @@ def test_it_is_exported_removed_and_receipted(
         client = Client(api.url, key=ADMIN_KEY)
         client.tenants.ensure("acme")
         Client(api.url, key=ADMIN_KEY, tenant="acme").workflows.create(id="w", metadata={"of": "acme"})
-        operator.does("tenants", "delete", "acme", "--export", "acme.zst", "--receipt", "acme.json", "--yes")
+        said = operator.does("tenants", "delete", "acme", "--export", "acme.zst", "--receipt", "acme.json", "--yes")
+        # Nobody sees the line that moves: each state is one of its own, once.
+        assert len(re.findall(r"^off_\S+ exporting\.$", said, re.MULTILINE)) == 1, said
         with pytest.raises(NotFoundError):
             client.tenants.get("acme")
     with Path("acme.zst").open("rb") as file:
@@ -79,6 +82,8 @@ def test_it_is_exported_removed_and_receipted(
     assert "another tenant" in operator.refuses("tenants", "verify-receipt", "acme.json", "--tenant", "acme-2")
     other = public_key_of(new_seed())
     assert "not with" in operator.refuses("tenants", "verify-receipt", "acme.json", "--public-key", other)
+    wrong = operator.run("tenants", "verify-receipt", "acme.json", "--public-key", "abc")
+    assert (wrong.exit_code, "no Ed25519 public key" in wrong.output) == (2, True)
     receipt.write_bytes(receipt.read_bytes().replace(b'"workflows":1', b'"workflows":0'))
     assert "is not as it was signed" in operator.refuses("tenants", "verify-receipt", "acme.json")
     receipt.write_bytes(b"{}")
