@@ -25,6 +25,10 @@ from app.memory.partitions import creation, table_of
 ALONE = "SELECT cairn_change_spaces($1)"
 NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
 CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
+LEFT_OUT = (
+    "SELECT r.\"{of}\" FROM {rows} JOIN {fates} AS f ON f.line = s.line WHERE f.fate IN ('taken', 'without')"
+    ' AND NOT EXISTS (SELECT FROM {table} AS h WHERE h.tenant_id = $1 AND h."{of}" = r."{of}")'
+)
 # What is there and what was put there for this restore is live, held until the commit, and as old as the file says.
 ARTIFACTS = (
     "UPDATE artifacts AS a SET state = 'live', touched_at = clock_timestamp(),"
@@ -68,7 +72,7 @@ WAITING_VECTORS = (
 
 
 class Interfered(Exception):
-    """Not as many rows of a section were written as were to be, so somebody else wrote meanwhile: decide anew."""
+    """Not as many rows of a section were written as were to be: somebody else wrote meanwhile, or they name nothing."""
 
     def __init__(self, section: str) -> None:
         super().__init__(section)
@@ -92,7 +96,7 @@ class Outcome:
 
 
 class Merging:
-    """One tenant and one file that is staged on the connection."""
+    """One tenant and one file that is staged on the connection; `decided` is what was found to become of each row."""
 
     def __init__(
         self, connection: asyncpg.Connection, tenant_id: str, staged: Mapping[str, Staged], mode: Mode,
@@ -102,6 +106,7 @@ class Merging:
         self._overwrite = on_conflict == "overwrite"
         self._emptied = _emptied(staged) if mode == "replace" else ()
         self._new_spaces: dict[int, int] = {}
+        self.decided: Outcome | None = None
 
     async def decide(self) -> Outcome:
         """What would become of every row, in a transaction of the caller. Nothing is written."""
@@ -115,18 +120,23 @@ class Merging:
             )
             if removed or section.name in found:
                 found[section.name] = replace(counts, removed=removed)
-        return Outcome(found)
+        self.decided = Outcome(found)
+        return self.decided
 
-    async def write(self) -> Outcome:
-        """Write it. Raises `Interfered`, and `BackupRefused` where a row descends from itself together with others."""
+    async def alone(self) -> None:
+        """Let nobody else write of it what cannot be decided anew, until the transaction of the caller is over."""
         if "memory_items" in self._staged or "memory_spaces" in self._staged:
             await self._connection.execute(ALONE, self._tenant_id)
-        outcome = await self.decide()
+
+    async def write(self, outcome: Outcome) -> None:
+        """Write what was decided in the same transaction.
+
+        Raises `Interfered`, and `BackupRefused` where a row descends from itself together with others.
+        """
         await self._empty()
         for name, staged in self._staged.items():
             await self._section(staged, outcome.sections[name])
         await self._settle(outcome)
-        return outcome
 
     async def _empty(self) -> None:
         for section in self._emptied:
@@ -151,12 +161,13 @@ class Merging:
         else:
             if name == "leases":
                 await self._connection.execute(TOKENS.format(rows=staged.source()), self._tenant_id)
-            await self._change(staged, counts)
+            await self._clear(staged)
+            # A row that is changed may refer to a new one of its section.
             await self._create(staged, counts)
+            await self._change(staged, counts)
 
     async def _change(self, staged: Staged, counts: Counts) -> None:
-        """Rows that are there as others, where those of the file are wanted; what is part of them goes first."""
-        await self._clear(staged)
+        """Rows that are there as others, where those of the file are wanted."""
         if not counts.changed or not staged.section.changes:
             return
         changed = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'differs'")
@@ -173,7 +184,10 @@ class Merging:
         if not self._overwrite or not other.section.changes:
             return
         fields = {field.name: field for field in staged.section.fields}
-        same = " AND ".join(f't."{fields[name].column}" = {fields[name].writes}' for name in whole.columns)
+        keys = {field.name: field for field in other.section.fields}
+        same = " AND ".join(
+            f't."{fields[name].column}" = {keys[of].writes}' for name, of in zip(whole.columns, whole.of, strict=True)
+        )
         await self._connection.execute(
             f"DELETE FROM {staged.section.table} AS t USING {other.source()}{other.section.resolves}"
             f" WHERE t.tenant_id = $1 AND {same} AND {CHANGED.format(fates=other.fates)}",
@@ -223,13 +237,8 @@ class Merging:
         """What can be written only now that every section has its rows."""
         for name, staged in self._staged.items():
             counts = outcome.sections[name]
-            late = staged.section.update(
-                staged.table, staged.columns,
-                f"{NEW.format(fates=staged.fates)} OR ({self._overwrite} AND {CHANGED.format(fates=staged.fates)})",
-                late=True,
-            )  # fmt: skip
-            if late is not None and counts.created + counts.changed:
-                await self._connection.execute(late, self._tenant_id)
+            if counts.created + counts.changed:
+                await self._lately(staged)
             for sql in staged.section.finish:
                 await self._connection.execute(sql, self._tenant_id)
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
@@ -242,6 +251,21 @@ class Merging:
         await self._connection.execute(WEBHOOK_HEAD, self._tenant_id, restored)
         for number, dimensions in self._new_spaces.items():
             await self._connection.execute(creation(number, dimensions)[-1])
+
+    async def _lately(self, staged: Staged) -> None:
+        """Members that lead to rows of later sections; one that was left out, and is not there, is not named."""
+        written = f"{NEW.format(fates=staged.fates)} OR ({self._overwrite} AND {CHANGED.format(fates=staged.fates)})"
+        where = [f"({written})"]
+        late = {field.name for field in staged.section.fields if field.late}
+        for parent in staged.section.parents:
+            other = self._staged.get(parent.section)
+            if late.intersection(parent.columns) and other is not None and late.intersection(staged.columns):
+                (name,), (of,) = parent.columns, parent.of
+                left_out = LEFT_OUT.format(rows=other.source(), fates=other.fates, table=other.section.table, of=of)
+                where.append(f'(r."{name}" IN ({left_out})) IS NOT TRUE')
+        sql = staged.section.update(staged.table, staged.columns, " AND ".join(where), late=True)
+        if sql is not None:
+            await self._connection.execute(sql, self._tenant_id)
 
     async def _items_in_other_spaces(self, outcome: Outcome) -> None:
         """Let items be found in spaces of the tenant that the file does not have."""

@@ -77,7 +77,9 @@ class Restore:
         name = store.upload_of(job.id) if backup_id is None else store.object_of(backup_id)
         passing = Passing(self._blobs, job.tenant_id, name, self._backups.line_bytes_max)
         try:
-            async with connected_apart(self._settings, "restore", work_mem=SORT_MEMORY) as connection:
+            async with connected_apart(
+                self._settings, "restore", bytea_output="hex", work_mem=SORT_MEMORY
+            ) as connection:
                 ended, staged = await self._staged(connection, passing, course)
                 work = _Work(connection, database, job.tenant_id, staged, told["mode"], told["on_conflict"])
                 # A preview of before there was a choice does not say so.
@@ -145,33 +147,34 @@ class Restore:
             await course.finish(ending, {**report, "sections": outcome.shown()})
 
     async def _write(self, work: _Work, course: Course, report: dict[str, Any], done: int) -> Outcome:
-        """All rows, with the end of the job, in one transaction."""
-        refusal: BackupRefused | None = None
+        """All rows, with the end of the job, in one transaction; decided anew where others wrote meanwhile.
+
+        Where nothing is otherwise than when it was tried before, nobody did, and it is the file that cannot be stored.
+        """
+        before: Outcome | None = None
         for _ in range(TRIES):
+            merging = work.merging()
             try:
                 async with work.connection.transaction():
-                    outcome = await work.merging().write()
+                    await merging.alone()
+                    outcome = await merging.decide()
                     if work.on_conflict == "fail" and outcome.conflicts:
-                        raise RestoreConflict(
-                            f"Rows that are there already with other content: {outcome.conflicts}.",
-                            sections={name: c.shown() for name, c in outcome.sections.items() if c.conflicts},
-                        )
+                        raise _conflict(outcome)
+                    await merging.write(outcome)
                     await course.finish(
                         Transaction(work.connection), {**report, "sections": outcome.shown()}, done=done
                     )
                 return outcome
             except UNACCEPTABLE as error:
                 raise _refused(error) from error
-            except asyncpg.IntegrityConstraintViolationError as error:
-                # Either the file breaks the constraint, or somebody wrote what it has meanwhile.
-                refusal = _refused(error)
-            except Interfered as error:
-                refusal = BackupRefused(
-                    "rows", "Rows refer to what is not there; or others wrote of it, each time.", section=error.section
-                )
+            except (asyncpg.IntegrityConstraintViolationError, Interfered) as error:
+                if merging.decided == before:
+                    raise _refused(error) from error
+                before = merging.decided
             except asyncpg.TransactionRollbackError:
-                refusal = None
-        raise refusal or Unavailable("Others wrote what was to be restored, each time anew; try again.")
+                # PostgreSQL let somebody else go first.
+                before = None
+        raise Unavailable("Others wrote what was to be restored, each time anew; try again.")
 
     def _tell(self, tenant_id: str) -> None:
         """Whoever waits looks, and what processes remember of the tenant is asked for again."""
@@ -207,8 +210,17 @@ def _head(ended: Ended) -> dict[str, Any]:
     }
 
 
-def _refused(error: asyncpg.PostgresError) -> BackupRefused:
+def _conflict(outcome: Outcome) -> RestoreConflict:
+    return RestoreConflict(
+        f"Rows that are there already with other content: {outcome.conflicts}.",
+        sections={name: c.shown() for name, c in outcome.sections.items() if c.conflicts},
+    )
+
+
+def _refused(error: asyncpg.PostgresError | Interfered) -> BackupRefused:
     """What PostgreSQL refused, without its words: they hold what is in the rows."""
+    if isinstance(error, Interfered):
+        return BackupRefused("rows", "Rows refer to what is not there.", section=error.section)
     return BackupRefused(
         "rows", "PostgreSQL refuses a row.", section=error.table_name or "", constraint=error.constraint_name or ""
     )

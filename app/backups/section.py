@@ -60,7 +60,7 @@ class Section:
     say something only with the one that they are `part_of` go with it, and are never mixed with those of its namesake.
     Unless it `changes`, what is there stays, whatever the file says; unless it `conflicts`, that is no conflict; unless
     it is `emptied`, a replacement leaves it. `holds_documents` where bodies of documents are in it, which may hold what
-    is secret by now.
+    is secret by now, or what says that it is.
     """
 
     name: str

@@ -99,6 +99,21 @@ OPEN_COUNT = (
     " WHERE n.tenant_id = $1 GROUP BY n.number) AS o"
     " WHERE n.tenant_id = $1 AND n.number = o.number AND n.open_count <> o.open_count"
 )
+# What has joined a submission that is settled here, or that was left out, waits by itself again.
+ALONE_AGAIN = (
+    "UPDATE submissions AS s SET status = 'queued', joined_into = NULL, input_applied_at = NULL,"
+    " recovery_requested_at = NULL, revision = s.revision + 1, updated_at = clock_timestamp()"
+    " WHERE s.tenant_id = $1 AND s.status IN ('joining', 'joined') AND NOT EXISTS (SELECT FROM submissions AS h"
+    " WHERE h.tenant_id = $1 AND h.id = s.joined_into AND h.session_number = s.session_number"
+    " AND h.status <> 'settled')"
+)
+# In a session whose head is settled here, or was left out, whoever comes after it would wait for ever.
+HEADS = (
+    "UPDATE submissions AS s SET is_head = true FROM (SELECT DISTINCT ON (u.session_number) u.id, bool_or(u.is_head)"
+    " OVER (PARTITION BY u.session_number) AS led FROM submissions AS u"
+    " WHERE u.tenant_id = $1 AND u.status <> 'settled' ORDER BY u.session_number, u.sequence) AS n"
+    " WHERE s.tenant_id = $1 AND s.id = n.id AND NOT n.led"
+)
 LIVE = "t.state IN ('live', 'marked')"
 ENDED = "t.ended_at IS NOT NULL"
 OF_ENDED = (
@@ -163,7 +178,13 @@ def _differing() -> dict[str, dict[str, Any]]:
             "changes": False,
         },
         "conversation_batches": {"part_of": _part_of("conversation_streams", "path")},
-        "conversation_streams": {"companions": ("conversation_batches",)},
+        "conversation_checkpoints": {"part_of": _part_of("conversation_streams", "path")},
+        "conversation_streams": {"companions": ("conversation_batches", "conversation_checkpoints")},
+        # Whether its documents are still to be cut is this server's to know, and a restore finds it anew.
+        "document_collections": {
+            "outdone": "e.\"row\"::jsonb - 'uncut'::text = e.held::jsonb - 'uncut'::text",
+            "holds_documents": True,
+        },
         "document_revisions": {"part_of": _part_of("documents", "collection", "id"), "holds_documents": True},
         "documents": {
             "fields": (
@@ -177,7 +198,11 @@ def _differing() -> dict[str, dict[str, Any]]:
         # Positions are never given out twice.
         "event_heads": {"companions": ("events",), "emptied": False},
         "events": {"key": ("position",), "companions": ("event_heads",), "emptied": False},
+        # They are given all at once.
+        "generation_members": {"part_of": Parent("generations", ("generation_id",), ("id",))},
         "leases": STAYS,
+        # A version that was released has the tools that it had then.
+        "mcp_tools": {"part_of": Parent("mcp_versions", ("server_id", "version_id"), ("server_id", "id"))},
         "memory_items": {"companions": ("memory_vectors",)},
         # A space has its partition.
         "memory_spaces": {"changes": False},
@@ -195,7 +220,7 @@ def _differing() -> dict[str, dict[str, Any]]:
         },
         "messages": {"finish": (MESSAGE_SEQ,)},
         "submission_sessions": {"companions": ("submissions",)},
-        "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT,)},
+        "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT, ALONE_AGAIN, HEADS)},
         # One whose content had left by then takes nothing from the same one that still has it.
         "versions": {
             "outdone": "e.\"row\"->>'pruned_at' IS NOT NULL AND e.held->>'pruned_at' IS NULL"
@@ -231,7 +256,9 @@ ARTIFACT_BYTES = Section(
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """Every section, each after those that its rows refer to. The tables of all domains are known when it is called."""
+    """Every section, each after those that its rows refer to, or are part of. The tables of all domains are known when
+    it is called.
+    """
     differing, left = _differing(), {*LEFT_OUT, "contents"}
     found = {
         section.name: section
@@ -241,6 +268,7 @@ def sections() -> tuple[Section, ...]:
     }
     ways = {
         name: [p.section for p in section.parents if p.section != name and not _is_late(section, p)]
+        + ([section.part_of.section] if section.part_of else [])
         for name, section in found.items()
     }
     return (*(found[name] for name in TopologicalSorter(ways).static_order()), ARTIFACT_BYTES)
