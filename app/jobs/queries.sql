@@ -43,8 +43,7 @@ WITH changed AS (
 -- but for the backup that is made before it leaves.
 WITH free AS (
   SELECT tenant_id, id FROM jobs AS j
-  WHERE (state = 'queued'
-      OR (state = 'running' AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp())))
+  WHERE state IN ('queued', 'running') AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp())
     AND (kind = ANY (CAST(:kinds AS text[]))) <> CAST(:but AS boolean)
     AND (kind = 'backup.create' OR EXISTS (
       SELECT FROM tenants AS n WHERE n.tenant_id = j.tenant_id AND n.closed_at IS NULL))

@@ -33,7 +33,14 @@ SELECT {{offboarding}} AS body FROM offboardings AS o WHERE o.tenant_id = :tenan
 SELECT 1 AS found FROM offboardings WHERE tenant_id = :tenant_id AND state = 'exporting' AND backup_id IS NULL FOR UPDATE
 
 -- name: set_export
-UPDATE offboardings SET backup_id = :backup_id WHERE tenant_id = :tenant_id AND state = 'exporting' RETURNING id
+-- It is made of all that was written, so it begins no earlier than the removal would.
+WITH exporting AS (
+  UPDATE offboardings SET backup_id = :backup_id WHERE tenant_id = :tenant_id AND state = 'exporting'
+  RETURNING tenant_id, backup_id, lease_expires_at
+)
+UPDATE jobs AS j SET lease_expires_at = o.lease_expires_at
+FROM exporting AS o JOIN backups AS b ON b.tenant_id = o.tenant_id AND b.id = o.backup_id
+WHERE j.tenant_id = b.tenant_id AND j.id = b.job_id RETURNING j.id
 
 -- name: confirm
 WITH confirmed AS (

@@ -345,6 +345,7 @@ async def test_with_an_export_nothing_leaves_before_it_is_confirmed(place: Place
     )
     export = Export(settings_for(database.url).database, place.service.ground.blobs, 3, SIGNER)
     wholes = JobRunner({CREATE_KIND: export, "backup.verify": export}, 30, place.service.ground.hints, as_a_whole=True)
+    await database.execute("UPDATE jobs SET lease_expires_at = NULL")
     assert await wholes.run(database, 1) == 1
     exported = await place.offboarding(offboarding["id"])
     assert exported["state"] == "exported"
@@ -360,6 +361,24 @@ async def test_with_an_export_nothing_leaves_before_it_is_confirmed(place: Place
     ended = await place.offboarding(offboarding["id"])
     assert (ended["state"], ended["export"], ended["counts"]["backups"]) == ("completed", None, 1)
     assert (await place.operator.post(f"{path}/confirm")).json()["state"] == "completed"
+
+
+async def test_what_a_process_writes_that_does_not_know_yet_is_in_the_export(place: Place) -> None:
+    database, client = place.service.ground.database, await place.client(LEAVING)
+    export = Export(settings_for(database.url).database, place.service.ground.blobs, 3, SIGNER)
+    wholes = JobRunner({CREATE_KIND: export}, 30, place.service.ground.hints, as_a_whole=True)
+    settings = settings_for(database.url, auth={"cache_seconds": 5})
+    async with running(settings) as deaf, http(deaf, authorization=client.headers["authorization"]) as elsewhere:
+        assert (await elsewhere.get("/v1/workflows")).status_code == 200
+        offboarding = (await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")).json()
+        begun_early = await wholes.run(database, 1)
+        assert (await elsewhere.put("/v1/workflows/late", json={})).status_code == 201
+    await database.execute("UPDATE jobs SET lease_expires_at = NULL")
+    assert (begun_early, await wholes.run(database, 1)) == (0, 1)
+    made = await database.rows(Statement("SELECT manifest FROM backups"))
+    rows = {one["name"]: one["rows"] for one in json.loads(made[0]["manifest"])["sections"]}
+    assert rows["workflows"] == 1
+    assert (await place.offboarding(offboarding["id"]))["state"] == "exported"
 
 
 async def test_cancelled_while_it_exports_the_tenant_is_as_it_was(place: Place) -> None:
