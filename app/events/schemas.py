@@ -44,7 +44,7 @@ class Event(BaseModel):
     type: str = Field(examples=["invocation.ended"])
     subject_type: str = Field(examples=["invocation"])
     subject_id: str
-    subject_parent_id: str | None = Field(None, description="The invocation, where the subject is within one.")
+    subject_parent_id: str | None = Field(description="The invocation, where the subject is within one.")
     occurred_at: datetime
     position: int = Field(description="The place in the tenant's order: 1, 2, 3 and so on, without gaps.")
     data: dict[str, Any] = Field(description="The subject after the change, without its verbatim fields.")

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 from app import errors as kinds
 from app.errors import AppError
 from app.http.caller import TENANT_ID
+from app.http.samples import tell_examples
 
 PROBLEM = {
     "type": "object",
@@ -145,6 +146,7 @@ def document(app: FastAPI) -> dict[str, Any]:
                 _finish(operation, path, method, routes[path, method])
         for name in ("HTTPValidationError", "ValidationError"):
             components["schemas"].pop(name, None)
+        tell_examples(schema)
         app.openapi_schema = schema
     return app.openapi_schema
 
@@ -250,7 +252,8 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
         operation["parameters"] = parameters
     if "201" in responses and path != "/v1/api-keys":
         replay = {"description": "It was there already: the resource as it now is."}
-        responses.setdefault("200", {**responses["201"], **replay})
+        content = {media: dict(told) for media, told in responses["201"]["content"].items()}
+        responses.setdefault("200", {**responses["201"], **replay, "content": content})
     if route.body_model is not None:
         operation["requestBody"]["required"] = not route.body_optional
     if route.receives:
