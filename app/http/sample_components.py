@@ -7,6 +7,7 @@ from typing import Any
 from app.http.sample_story import (
     BACKUP,
     BEAT,
+    CONTENT,
     COSTS,
     DELIVERY,
     ENDED,
@@ -50,7 +51,7 @@ WITHIN: dict[str, dict[str, Any]] = {
         "id": BACKUP, "sections": None, "recipients": None, "size_bytes": 48_213, "digest": SEAL, "verified_at": None,
         "progress": {"done": 1318, "total": 1318},
         "manifest": {"format_version": 1, "schema_revision": "0043", "rows": 1318, "bytes": 402_117,
-                     "total_sha256": SEAL},
+                     "total_sha256": CONTENT},
     },
     "Batches": {"up_to_date": True},
     "Capabilities": {
@@ -67,7 +68,10 @@ WITHIN: dict[str, dict[str, Any]] = {
     "Collection": {"name": "runs", "history": 10, "document_count": 120},
     "CostGroup": {**COSTS, "key": "2026-01-05"},
     "CostSummary": {"sum": 0.4182, "avg": 0.0123, "min": 0.0041, "max": 0.0312},
-    "CommonAncestor": {"id": "ver_1", "operation": "init", "parent1_id": None, "depth_a": 1, "depth_b": 2},
+    "CommonAncestor": {
+        "id": "ver_1", "dsl_hash": f"jcs:{CONTENT}", "operation": "init", "parent1_id": None, "generation_id": None,
+        "commit_message": "The first plan.", "depth_a": 1, "depth_b": 2,
+    },
     "Context": {"scope": "workflow", "key": "plan", "metadata": {"tags": ["plan"]}, "node_id": None,
                 "summary_given": True, "content_type": "text/plain", "digest": HELLO},
     "Conversation": {"producer_id": "p1"},
@@ -133,7 +137,8 @@ WITHIN: dict[str, dict[str, Any]] = {
     },
     "McpTool": {"title": "Search", "version_id": "v1.2", "server_id": "mcp_search", "output_schema": None},
     "McpVersion": {
-        "server_id": "mcp_search", "status": "released", "released_at": ENDED, "listed": True, "manifest_hash": SEAL,
+        "server_id": "mcp_search", "status": "released", "released_at": ENDED, "updated_at": ENDED,
+        "listed": True, "manifest_hash": CONTENT,
         "source_ref": "v1.2.0", "tools_list_changed": True, "prompts_list_changed": False,
         "resources_list_changed": False, "resources_subscribe": False,
     },

@@ -45,7 +45,7 @@ MOMENTS: dict[str, dict[str, Any]] = {
         ),
     },
     "201 Invocation": _BEGUN,
-    "201 McpVersion": {"status": "draft", "released_at": None},
+    "201 McpVersion": {"status": "draft", "released_at": None, "updated_at": MADE},
     "201 NodeInvocation": {
         "status": "running", "ended_at": None, "usd_cost": None, "input_tokens": None, "output_tokens": None,
         "summary": None, "files": [],

@@ -146,15 +146,17 @@ class Samples:
 
     def _whole(self, name: str) -> dict[str, Any]:
         """The example of a component."""
+        return _shown(self._known(name))
+
+    def _known(self, name: str) -> dict[str, Any]:
+        """Every member of a component, those too that its example leaves out."""
         if name not in self._made:
             own = WITHIN.get(name, WITHIN.get(name.rpartition("__")[2].partition("-")[0], {}))
             known = {**self._base(name), **own}
-            self._made[name] = _shown(
-                {
-                    member: self._told(known[member], schema) if member in known else self._member(name, member, schema)
-                    for member, schema in self._properties(name).items()
-                }
-            )
+            self._made[name] = {
+                member: self._told(known[member], schema) if member in known else self._member(name, member, schema)
+                for member, schema in self._properties(name).items()
+            }
         return self._made[name]
 
     def _told(self, value: Any, schema: Schema) -> Any:
@@ -171,7 +173,7 @@ class Samples:
             )
             if ALIKE_MIN <= len(less) < len(more) and all(more.get(key) == schema for key, schema in less.items()):
                 alike.append((len(more) - len(less), other))
-        return self._whole(min(alike)[1]) if alike else {}
+        return self._known(min(alike)[1]) if alike else {}
 
     def _member(self, name: str, member: str, schema: Schema) -> Any:
         beside = self._beside.get(name, {})
