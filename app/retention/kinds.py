@@ -128,11 +128,19 @@ CONVERSATIONS = Kind(
     holds=(
         "((t.agent_name, t.instance_id) IN (SELECT u.agent, u.instance_id FROM submissions AS u"
         " WHERE u.tenant_id = :tenant_id AND u.status <> 'settled'))",
+        # What is appended next may name it.
+        "EXISTS (SELECT FROM attachments AS a WHERE a.tenant_id = t.tenant_id AND a.path_number = t.number"
+        f" AND a.created_at >= {CUTOFF})",
     ),
     latest=("agent_name", "created_at"),
     pin=(
         "conversation",
         "(SELECT s.path FROM stream_paths AS s WHERE s.tenant_id = t.tenant_id AND s.number = t.number)",
+    ),
+    # FOR UPDATE: nothing is attached to them before the commit.
+    locks=Statement(
+        "SELECT number FROM stream_paths WHERE tenant_id = :tenant_id AND number = ANY (CAST(:keys AS bigint[]))"
+        " ORDER BY number FOR UPDATE"
     ),
 )
 SESSIONS = Kind(

@@ -272,6 +272,7 @@ async def test_conversations_leave_with_batches_checkpoint_and_attachments(
     assert (await client.put("/v1/pins/conversation/pinned")).status_code == 201
     await age(service, client, "conversation_streams", "created_at")
     await age(service, client, "conversation_streams", "updated_at")
+    await age(service, client, "attachments", "created_at")
     job = await run({"conversations": {"max_age_days": 30}}, rows_max=2)
     assert await left(client, "/v1/conversations", "path") == ["busy", "pinned"]
     assert await told(service, client, "conversation.deleted") == ["old"]
