@@ -1,4 +1,4 @@
-"""What was attached a moment ago is there when the record is appended that names it, however old the conversation is."""
+"""What was attached a moment ago is there when the record that names it is appended, however old the rest is."""
 
 from __future__ import annotations
 
