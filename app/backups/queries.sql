@@ -37,9 +37,14 @@ SELECT id FROM done
 UPDATE backups AS b SET verified_at = clock_timestamp() WHERE b.tenant_id = :tenant_id AND b.id = :id RETURNING b.id
 
 -- name: delete
--- Its job ends at once where it waits, and before its next look where it runs.
-WITH gone AS (
-  DELETE FROM backups WHERE tenant_id = :tenant_id AND id = :id RETURNING job_id, recipients IS NOT NULL AS encrypted
+-- Its job ends at once where it waits, and before its next look where it runs. The job is locked before the backup, as
+-- by the end of that job.
+WITH held AS MATERIALIZED (
+  SELECT j.id FROM backups AS b JOIN jobs AS j ON j.tenant_id = b.tenant_id AND j.id = b.job_id
+  WHERE b.tenant_id = :tenant_id AND b.id = :id FOR NO KEY UPDATE OF j
+), gone AS (
+  DELETE FROM backups WHERE tenant_id = :tenant_id AND id = :id AND (SELECT count(*) FROM held) >= 0
+  RETURNING job_id, recipients IS NOT NULL AS encrypted
 ), cancelled AS (
   UPDATE jobs AS j SET
     cancel_requested_at = COALESCE(j.cancel_requested_at, clock_timestamp()),

@@ -240,6 +240,22 @@ async def test_a_backup_that_is_deleted_when_its_last_part_is_stored_leaves_no_f
     assert await blobs.size(tenant, object_of(backup["id"])) is None
 
 
+async def test_who_deletes_a_backup_waits_for_the_end_of_its_job_and_nobody_for_each_other(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    backup = await asked(client)
+    async with connected(service.ground.database.url) as connection:
+        # The end of the job sees a circle first, if there is one.
+        await connection.execute("SET deadlock_timeout = '1ms'")
+        async with connection.transaction():
+            await connection.execute("UPDATE jobs SET progress_done = 1 WHERE id = $1", backup["job_id"])
+            deleting = asyncio.ensure_future(client.delete(f"/v1/backups/{backup['id']}"))
+            await held_up(service)
+            await connection.execute("UPDATE backups SET verified_at = now() WHERE id = $1", backup["id"])
+        assert (await deleting).status_code == 204
+    assert (await client.get(f"/v1/backups/{backup['id']}")).status_code == 404
+
+
 async def test_what_no_backup_and_no_restore_needs_is_left_over(service: Service, client: httpx.AsyncClient) -> None:
     tenant = client.headers["x-test-tenant"]
     done, waits = await made(service, client), await asked(client)
