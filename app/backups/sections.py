@@ -204,8 +204,8 @@ def _differing() -> dict[str, dict[str, Any]]:
         # A version that was released has the tools that it had then.
         "mcp_tools": {"part_of": Parent("mcp_versions", ("server_id", "version_id"), ("server_id", "id"))},
         "memory_items": {"companions": ("memory_vectors",)},
-        # A space has its partition.
-        "memory_spaces": {"changes": False},
+        # A space has its partition; and without any, items cannot be.
+        "memory_spaces": {"companions": ("memory_items",), "changes": False},
         "memory_vectors": {
             "resolves": VECTOR_OF,
             "parents": (

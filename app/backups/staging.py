@@ -38,7 +38,14 @@ FALSE_ATTACHMENT = (
 )
 
 # What no constraint holds, and later changes go by: the section, a column, what a row has that is false, and why.
+# `rows` are all of the section.
 FALSE = (
+    (
+        "memory_spaces",
+        "active",
+        "NOT EXISTS (SELECT FROM {rows} WHERE r.active)",
+        "No space is active.",
+    ),
     (
         "memory_spaces",
         "language",
@@ -191,8 +198,9 @@ class Staging:
     async def _nothing_is_false(self, found: dict[str, Staged]) -> None:
         for name, column, condition, detail in FALSE:
             if name in found and column in found[name].columns:
+                rows = found[name].source()
                 false = await self._fetch(
-                    found[name], f"SELECT s.line FROM {found[name].source()} WHERE {condition} ORDER BY 1 LIMIT 1"
+                    found[name], f"SELECT s.line FROM {rows} WHERE {condition.format(rows=rows)} ORDER BY 1 LIMIT 1"
                 )
                 if false is not None:
                     raise BackupRefused("rows", detail, section=name, row=false)

@@ -62,6 +62,8 @@ def test_what_a_section_needs_comes_with_it() -> None:
                     "dataset_records", "evaluators", "evolution_runs", "generations", "workflows", "versions",
                     "invocations", "messages"}
     ]  # fmt: skip
+    memory = {section.name for section in with_what_they_need(["memory_spaces"])}
+    assert memory == {"memory_spaces", "memory_items", "memory_vectors"}
 
 
 async def test_postgresql_takes_every_statement(clone: Callable[[], Awaitable[str]]) -> None:

@@ -30,6 +30,7 @@ FORGED: dict[str, Change] = {
     "thresholds of its own": row("cleanup_schedules", thresholds={"x": 1}),
     "a pause of no time": row("cleanup_schedules", every_seconds=1),
     "a secret path that leads nowhere": row("document_collections", secret_paths=["/~7"]),
+    "no space that is active": lambda rows: [one.update(active=False) for one in rows["memory_spaces"]],
     "a language of no server": row("memory_spaces", language="klingon"),
     "a number that a batch has": lambda rows: [one.update(next_seq=1) for one in rows["conversation_streams"]],
     "a number of its producer's": lambda rows: [
