@@ -41,6 +41,13 @@ FALSE_ATTACHMENT = (
 # `rows` are all of the section.
 FALSE = (
     (
+        "artifacts",
+        "hash",
+        "(r.part_bytes > 0 AND r.size_bytes >= 0 AND octet_length(r.hash) = 32 AND octet_length(r.part_digests) ="
+        " 32 * ((r.size_bytes + r.part_bytes - 1) / NULLIF(r.part_bytes, 0))) IS NOT TRUE",
+        "The digests are not those of its parts.",
+    ),
+    (
         "memory_spaces",
         "active",
         "NOT EXISTS (SELECT FROM {rows} WHERE r.active)",
@@ -142,8 +149,8 @@ class Staging:
         for staged in found.values():
             await self.connection.execute(f"ANALYZE {staged.table} (line)")
             await self._each_once(staged)
-        await self._wholes_are_true(found, with_bytes=with_bytes)
         await self._nothing_is_false(found)
+        await self._wholes_are_true(found, with_bytes=with_bytes)
         await self._numbers_are_free(found)
         for staged in found.values():
             if await self._descends_from_itself(staged):

@@ -106,6 +106,7 @@ HOSTILE: Mapping[str, Change] = {
     "an artifact without bytes": lambda rows: rows["artifact_bytes"].clear(),
     "an artifact of another size": row("artifacts", 1, size_bytes=1),
     "an artifact of parts of no size": row("artifacts", part_bytes=0),
+    "an artifact without digests of its parts": row("artifacts", part_digests=None),
     "another chunk of an attachment": row("attachment_chunks", bytes="AAAA"),
     "an attachment without chunks": lambda rows: rows["attachment_chunks"].clear(),
     "another digest of an attachment": row("attachments", 0, digest="\\x" + "00" * 32),
@@ -125,6 +126,15 @@ async def test_rows_that_no_export_wrote_are_refused(file: bytes, service: Servi
     assert (job["state"], job["error"]["code"]) == ("failed", "backup_refused"), job
     assert "section" in job["error"] or "constraint" in job["error"], job
     assert count == 0
+
+
+@pytest.mark.parametrize("values", [{"part_bytes": 0}, {"part_digests": "\\x"}, {"hash": "\\x"}, {"size_bytes": -1}])
+async def test_of_an_artifact_that_is_only_named_the_parts_are_right(
+    file: bytes, service: Service, values: Mapping[str, Any]
+) -> None:
+    named = changed(file, row("artifacts", 1, **values), artifacts="references")
+    job, _ = await refused(service, named)
+    assert (job["state"], job["error"]["code"]) == ("failed", "backup_refused"), job
 
 
 async def refused(service: Service, file: bytes, **signing: Any) -> tuple[dict[str, Any], int]:
