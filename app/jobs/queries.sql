@@ -40,12 +40,12 @@ WITH changed AS (
 -- name: claim
 -- SKIP LOCKED: runners pass each other. A runner that was silent beyond its lease, by the database's clock, has lost
 -- the job; that counts as an attempt, so a job that kills its runners ends too. Those of a tenant that is closed wait,
--- but for the backup that is made before it leaves.
+-- but for the backup that is made before it leaves, and for the secrets that are cut before a backup is made.
 WITH free AS (
   SELECT tenant_id, id FROM jobs AS j
   WHERE state IN ('queued', 'running') AND (lease_expires_at IS NULL OR lease_expires_at <= clock_timestamp())
     AND (kind = ANY (CAST(:kinds AS text[]))) <> CAST(:but AS boolean)
-    AND (kind = 'backup.create' OR EXISTS (
+    AND (kind IN ('backup.create', 'documents.cut') OR EXISTS (
       SELECT FROM tenants AS n WHERE n.tenant_id = j.tenant_id AND n.closed_at IS NULL))
   ORDER BY COALESCE(lease_expires_at, created_at), id LIMIT 1 FOR UPDATE SKIP LOCKED
 )

@@ -14,15 +14,19 @@ import asyncpg
 import httpx
 import pytest
 
+from app.background.runner import drain
 from app.background.work import JobRunner
 from app.backups.exporting import Export
 from app.backups.store import CREATE_KIND
 from app.bus.work import EmbeddedStreams, Stream, Work
 from app.cache.cache import Key
 from app.db.sql import Statement
+from app.documents.collection_store import CUT_KIND, Cut
+from app.documents.jobs import cut_documents
 from app.embedded import Servers
 from app.events.jobs import sequencer
 from app.http.service import Service
+from app.jobs import store as jobs
 from app.main import streams_of
 from app.offboarding.jobs import Offboarder
 from app.offboarding.receipt import read
@@ -378,6 +382,23 @@ async def test_what_a_process_writes_that_does_not_know_yet_is_in_the_export(pla
     made = await database.rows(Statement("SELECT manifest FROM backups"))
     rows = {one["name"]: one["rows"] for one in json.loads(made[0]["manifest"])["sections"]}
     assert rows["workflows"] == 1
+    assert (await place.offboarding(offboarding["id"]))["state"] == "exported"
+
+
+async def test_secrets_that_are_still_being_cut_do_not_hold_the_export_up_for_ever(place: Place) -> None:
+    database, client = place.service.ground.database, await place.client(LEAVING)
+    assert (await client.put("/v1/documents/c/d", json={"key": "k"})).status_code == 201
+    made = (await client.put("/v1/documents/c", json={"secret_paths": ["/key"]})).json()
+    # As where there are too many documents to be cut at once.
+    await database.execute("UPDATE document_collections SET uncut = true")
+    left = Cut(LEAVING, "c", ("/key",), made["created_at"]).arguments()
+    await jobs.create(database.once(LEAVING), LEAVING, CUT_KIND, left)
+    offboarding = (await place.operator.delete(f"/v1/tenants/{LEAVING}?export=true")).json()
+    await database.execute("UPDATE jobs SET lease_expires_at = NULL")
+    hints, settings = place.service.ground.hints, settings_for(database.url).database
+    kinds = {CUT_KIND: cut_documents, CREATE_KIND: Export(settings, place.service.ground.blobs, 3, SIGNER)}
+    for as_a_whole in (False, True):
+        await drain(JobRunner(kinds, 30, hints, as_a_whole=as_a_whole).run, database)
     assert (await place.offboarding(offboarding["id"]))["state"] == "exported"
 
 
