@@ -239,8 +239,8 @@ class Merging:
             counts = outcome.sections[name]
             if counts.created + counts.changed:
                 await self._lately(staged)
-            for sql in staged.section.finish:
-                await self._connection.execute(sql, self._tenant_id)
+                for sql in staged.section.finish:
+                    await self._connection.execute(sql, self._tenant_id)
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
                 raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
         await self._items_in_other_spaces(outcome)

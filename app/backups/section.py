@@ -51,9 +51,9 @@ class Section:
     `key` are the members that name a row within the tenant; none where there is one row at most. `joins` finds what a
     row is joined to when it is read, `resolves` when it is written: for the tenant `$1`, from `r`. `companions` are
     sections without which this one says less than it seems to. `fills` are further columns that are written, with their
-    SQL. `statement` is a section's own INSERT. `finish` are statements for the tenant `$1` that run when every section
-    has its rows. `also` are further tables whose rows are in the section. One without a `table` holds bytes of the
-    object store, and has no SQL.
+    SQL. `statement` is a section's own INSERT. `finish` are statements for the tenant `$1` that run where rows of it
+    were written, when every section has its rows. `also` are further tables whose rows are in the section. One without
+    a `table` holds bytes of the object store, and has no SQL.
 
     What a restore does where a row is there: `there` says which rows `t` count. `outdone` says of a line `e`, its `row`
     and what is `held`, both JSON, whether what is there has all that the file has and more: then it is kept. Rows that

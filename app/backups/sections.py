@@ -92,6 +92,8 @@ MESSAGE_SEQ = (
     "SELECT setval('message_seq', m.top) FROM (SELECT max(seq) AS top FROM messages"
     f" WHERE tenant_id = $1 AND seq < {SEQ_MAX}) AS m, message_seq AS s WHERE m.top > s.last_value"
 )
+# Nobody is admitted or settled from here to the commit, so that sessions count right and have their heads.
+SESSIONS = "SELECT FROM submission_sessions WHERE tenant_id = $1 ORDER BY number FOR UPDATE"
 OPEN_COUNT = (
     "UPDATE submission_sessions AS n SET open_count = o.open_count FROM ("
     "SELECT n.number, count(s.id) FILTER (WHERE s.status <> 'settled') AS open_count FROM submission_sessions AS n"
@@ -220,7 +222,7 @@ def _differing() -> dict[str, dict[str, Any]]:
         },
         "messages": {"finish": (MESSAGE_SEQ,)},
         "submission_sessions": {"companions": ("submissions",)},
-        "submissions": {"order": ("t.sequence",), "finish": (OPEN_COUNT, ALONE_AGAIN, HEADS)},
+        "submissions": {"order": ("t.sequence",), "finish": (SESSIONS, OPEN_COUNT, ALONE_AGAIN, HEADS)},
         # One whose content had left by then takes nothing from the same one that still has it.
         "versions": {
             "outdone": "e.\"row\"->>'pruned_at' IS NOT NULL AND e.held->>'pruned_at' IS NULL"
@@ -256,9 +258,7 @@ ARTIFACT_BYTES = Section(
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """Every section, each after those that its rows refer to, or are part of. The tables of all domains are known when
-    it is called.
-    """
+    """Every section, each after those that its rows refer to, or are part of; all domains have their tables by then."""
     differing, left = _differing(), {*LEFT_OUT, "contents"}
     found = {
         section.name: section

@@ -130,6 +130,38 @@ async def test_the_queue_goes_on_whatever_stood_in_it(service: Service, tenant: 
         await connection.close()
 
 
+async def test_a_session_counts_what_is_admitted_while_it_is_restored(
+    service: Service, tenant: httpx.AsyncClient
+) -> None:
+    calls = Calls(tenant)
+    await calls.admit("first")
+    await calls.admit("behind")
+    file = await exported(service, tenant, sections=["submissions"])
+    await settle(service, tenant, "first")
+    await settle(service, tenant, "behind")
+    assert (await tenant.delete("/v1/submissions/behind")).status_code == 204
+    connection = await asyncpg.connect(service.ground.database.url)
+    try:
+        async with connection.transaction():
+            number = await connection.fetchval(
+                "UPDATE submission_sessions SET open_count = open_count + 1 WHERE tenant_id = $1 RETURNING number",
+                tenant.headers["x-test-tenant"],
+            )
+            await connection.execute(
+                "INSERT INTO submissions (tenant_id, id, session_number, kind, agent, instance_id, input, digest,"
+                " is_head, canonical_ready_at) VALUES ($1, 'new', $2, 'direct', 'a', 'i', '1', '', true, now())",
+                tenant.headers["x-test-tenant"], number,
+            )  # fmt: skip
+            restoring = asyncio.ensure_future(restored(service, tenant, file, on_conflict="skip"))
+            waits = Statement(WAITS.format(pid=connection.get_server_pid()))
+            await eventually(partial(service.ground.database.row, waits), "the restore at the session")
+        assert sections_of(await restoring)["submissions"]["created"] == 1
+        assert await connection.fetchval("SELECT open_count FROM submission_sessions WHERE number = $1", number) == 2
+        assert await connection.fetch(STUCK) == []
+    finally:
+        await connection.close()
+
+
 async def test_no_part_of_one_is_put_into_its_namesake(
     service: Service, tenant: httpx.AsyncClient, target: httpx.AsyncClient
 ) -> None:
