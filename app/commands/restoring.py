@@ -115,7 +115,7 @@ def _tell(sections: dict[str, dict[str, Any]], *, written: bool) -> None:
             table.add_row(name, *(f"{counts.get(count) or 0:,}" for count in COUNTS))
     console_of(PIPE_COLUMNS).print(table)
     _name_conflicts(sections)
-    typer.echo("It is restored." if written else "Nothing was written; this is what a merge would do.")
+    typer.echo("It is restored." if written else "Nothing was written; this is what it would do.")
 
 
 def _tell_conflicts(error: Any) -> None:

@@ -120,6 +120,7 @@ def test_a_replacement_is_asked_for_twice(file: Path, elsewhere: Person) -> None
     assert "Say --yes" in elsewhere.refuses("backup", "restore", str(file), "--mode", "replace")
     foretold = elsewhere.does("backup", "restore", str(file), "--mode", "replace", "--dry-run")
     assert re.search(r"workflows +3 +0 +0 +0 +0 +1", foretold), foretold
+    assert "this is what it would do" in foretold
     assert elsewhere.ids() == ["of-before"]
     elsewhere.does("backup", "restore", str(file), "--mode", "replace", "--yes")
     assert elsewhere.ids() == ["w0", "w1", "w2"]
