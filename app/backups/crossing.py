@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from threading import Lock
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -17,14 +18,19 @@ class Pulled:
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts, self._loop = parts, asyncio.get_running_loop()
         self._rest = memoryview(b"")
-        self._closed = False
+        # Whoever closes it sees whoever waits, and nobody begins to wait afterwards.
+        self._changing, self._closed = Lock(), False
         self._waiting: Future[bytes | None] | None = None
+        self._under_way: asyncio.Task[bytes | None] | None = None
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes, or none at the end. Raises what the iterator raises."""
-        while not self._rest and not self._closed:
-            self._waiting = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
-            part = self._waiting.result()
+        while not self._rest:
+            with self._changing:
+                if self._closed:
+                    break
+                waiting = self._waiting = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
+            part = waiting.result()
             if part is None:
                 self._closed = True
             else:
@@ -33,13 +39,17 @@ class Pulled:
         self._rest = self._rest[len(taken) :]
         return bytes(taken)
 
-    def close(self) -> None:
-        """Cut off whoever waits for a part; whoever reads on finds the end."""
-        self._closed = True
+    async def close(self) -> None:
+        """Cut off whoever waits for a part, to the end of that; whoever reads on finds the end."""
+        with self._changing:
+            self._closed = True
         if self._waiting is not None:
             self._waiting.cancel()
+        if self._under_way is not None:
+            await asyncio.wait([self._under_way])
 
     async def _next(self) -> bytes | None:
+        self._under_way = asyncio.current_task()
         return await anext(self._parts, None)
 
 
@@ -52,7 +62,7 @@ async def in_thread(items: Callable[[], Iterator[_Item]], source: Pulled) -> Asy
             try:
                 item = await asyncio.shield(making)
             except asyncio.CancelledError:
-                source.close()
+                await source.close()
                 with suppress(Exception):
                     await making
                 raise
@@ -60,4 +70,4 @@ async def in_thread(items: Callable[[], Iterator[_Item]], source: Pulled) -> Asy
                 return
             yield item
     finally:
-        source.close()
+        await source.close()

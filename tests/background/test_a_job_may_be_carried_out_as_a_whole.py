@@ -15,6 +15,7 @@ from app.http.service import Service
 from app.jobs import store
 from app.jobs.course import Course
 from app.jobs.store import Claimed, Standing, Step
+from tests.conftest import new_tenant
 
 KIND = "test.whole"
 Work = Callable[[Database, Course], Awaitable[None]]
@@ -46,11 +47,14 @@ def _runner(service: Service, work: Work, lease_seconds: float = 30, *, as_a_who
     return JobRunner({KIND: Whole(work)}, lease_seconds, service.ground.hints, as_a_whole=as_a_whole)
 
 
-async def test_only_a_runner_of_whole_jobs_takes_one_and_ends_it(service: Service, client: httpx.AsyncClient) -> None:
-    path, database = await _job(service, client), service.ground.database
-    assert await _runner(service, _end, as_a_whole=False).run(database, 10) == 0
-    assert await _runner(service, _end).run(database, 10) == 1
-    job = (await client.get(path)).json()
+async def test_only_a_runner_of_whole_jobs_takes_one_and_ends_it(fresh: Service) -> None:
+    database = fresh.ground.database
+    async with await new_tenant(fresh) as client:
+        path = await _job(fresh, client)
+        # It takes every job but those, so there must be no other.
+        assert await _runner(fresh, _end, as_a_whole=False).run(database, 10) == 0
+        assert await _runner(fresh, _end).run(database, 10) == 1
+        job = (await client.get(path)).json()
     assert (job["state"], job["report"], job["progress"]) == ("completed", {"said": "all"}, {"done": 7, "total": 7})
 
 
