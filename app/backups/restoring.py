@@ -32,12 +32,14 @@ from app.jobs.course import Course
 from app.jobs.store import Claimed, Standing
 from app.settings import BackupSettings, DatabaseSettings, SigningSettings
 from app.submissions import watching as submissions
+from app.tenants.errors import TenantClosed
 from app.versions import store as versions
 
 log = structlog.get_logger("cairn.backups")
 # So often it is decided anew what is to be written, where somebody else wrote of it meanwhile.
 TRIES = 5
 SORT_MEMORY = "64MB"
+OPEN = "SELECT closed_at IS NULL FROM tenants WHERE tenant_id = $1 FOR SHARE"
 # A section that got so many rows is looked at again by whoever plans statements.
 ANALYZED_ROWS_MIN = 10_000
 
@@ -150,6 +152,7 @@ class Restore:
         """All rows, with the end of the job, in one transaction; decided anew where others wrote meanwhile.
 
         Where nothing is otherwise than when it was tried before, nobody did, and it is the file that cannot be stored.
+        Raises `TenantClosed` where the tenant is on its way out by then.
         """
         before: Outcome | None = None
         for _ in range(TRIES):
@@ -161,6 +164,9 @@ class Restore:
                     if work.on_conflict == "fail" and outcome.conflicts:
                         raise _conflict(outcome)
                     await merging.write(outcome)
+                    # Whoever closes the tenant waits for the commit: what is restored is in the export that follows.
+                    if not await work.connection.fetchval(OPEN, work.tenant_id):
+                        raise TenantClosed("The tenant was closed while this was restored; nothing was.")
                     await course.finish(
                         Transaction(work.connection), {**report, "sections": outcome.shown()}, done=done
                     )

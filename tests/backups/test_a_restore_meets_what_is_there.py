@@ -199,6 +199,27 @@ async def test_what_another_writes_meanwhile_is_decided_anew(file: bytes, fresh:
         assert (await client.get("/v1/workflows/w")).json()["name"] is None
 
 
+async def test_nothing_is_restored_into_a_tenant_that_was_closed_meanwhile(file: bytes, fresh: Service) -> None:
+    async with await new_tenant(fresh) as client:
+        tenant_id = client.headers["x-test-tenant"]
+        connection = await asyncpg.connect(fresh.ground.database.url)
+        try:
+            other = connection.transaction()
+            await other.start()
+            await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'w')", tenant_id)
+            restoring = asyncio.ensure_future(restored(fresh, client, file))
+            await held_up(fresh)
+            close = Statement("UPDATE tenants SET closed_at = now() WHERE tenant_id = :t")
+            await fresh.ground.database.rows(close, t=tenant_id)
+            await other.rollback()
+            job = await restoring
+        finally:
+            await connection.close()
+        assert (job["state"], job["error"]["code"]) == ("failed", "tenant_closed")
+        (counted,) = await fresh.ground.database.rows(COUNTED, t=tenant_id)
+        assert counted["n"] == 0
+
+
 async def test_items_are_found_in_the_space_that_is_active_here(file: bytes, fresh: Service) -> None:
     async with await new_tenant(fresh) as client:
         space = {"model": "m", "dimensions": 2}
