@@ -11,6 +11,8 @@ import asyncpg
 from app.backups.section import Parent, Section, Unique
 from app.backups.staged import Staged
 from app.db.sql import touched
+from app.memory.errors import MemorySpacesFull
+from app.memory.space_store import SPACES_MAX
 
 Mode = Literal["preview", "merge", "replace"]
 OnConflict = Literal["skip", "fail", "overwrite"]
@@ -24,6 +26,7 @@ OTHER_SPACES = (
     "SELECT r.name FROM {rows} JOIN memory_spaces AS p ON p.tenant_id = $1 AND p.name = r.name"
     " WHERE (p.model, p.dimensions) IS DISTINCT FROM (r.model, r.dimensions)"
 )
+SPACES = "SELECT count(*) FROM memory_spaces WHERE tenant_id = $1"
 HEAD = "SELECT position FROM event_heads WHERE tenant_id = $1"
 
 
@@ -70,7 +73,7 @@ class Fates:
         self._decided: set[str] = set()
 
     async def decide(self, staged: Staged) -> Counts:
-        """The fates of a section's rows; those of every section before it are decided."""
+        """The fates of a section's rows; those of every section before it are decided. Raises `MemorySpacesFull`."""
         section = staged.section
         await self.connection.execute(
             f"CREATE TEMPORARY TABLE {staged.fates} (line bigint PRIMARY KEY, fate text) ON COMMIT DROP"
@@ -86,7 +89,10 @@ class Fates:
         await self._without_their_space(staged)
         await self.connection.execute(f"ANALYZE {staged.fates}")
         self._decided.add(section.name)
-        return await self._counted(staged)
+        counts = await self._counted(staged)
+        if section.name == "memory_spaces" and counts.created:
+            await self._require_room(counts.created)
+        return counts
 
     async def _events(self, staged: Staged) -> None:
         """All or none. Where they are restored, the head is locked to the end of the transaction: no event gets a
@@ -105,6 +111,13 @@ class Fates:
             f"SELECT EXISTS (SELECT FROM {section.table} WHERE tenant_id = $1)", self.tenant_id
         )
         return found
+
+    async def _require_room(self, spaces: int) -> None:
+        """Each space has its partition, of which there are few for all tenants. Raises `MemorySpacesFull`."""
+        if "memory_spaces" not in self._emptied:
+            spaces += await self.connection.fetchval(SPACES, self.tenant_id)
+        if spaces > SPACES_MAX:
+            raise MemorySpacesFull(f"A tenant has at most {SPACES_MAX} spaces; delete some first.", limit=SPACES_MAX)
 
     async def _held(self, staged: Staged) -> None:
         same = f'e."row"::text = e.held::text OR ({staged.section.outdone})' if staged.section.conflicts else "true"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.http.service import Service
 from tests.backups.test_a_hostile_file_is_refused import Change, changed, refused, row
 
+Rows = dict[str, list[dict[str, Any]]]
 FORGED: dict[str, Change] = {
     "an instant that no driver reads": row("invocations", heartbeat_at="infinity"),
     "an instant after the year 9999": row("invocations", heartbeat_at="19999-01-01T00:00:00+00:00"),
@@ -49,3 +52,12 @@ async def test_what_the_api_never_lets_through_is_refused(file: bytes, service: 
     job, count = await refused(service, changed(file, FORGED[what]))
 
     assert (job["state"], job["error"]["code"], count) == ("failed", "backup_refused", 0), job
+
+
+async def test_no_more_spaces_of_memory_are_restored_than_a_tenant_may_have(file: bytes, service: Service) -> None:
+    def more(rows: Rows) -> None:
+        first = rows["memory_spaces"][0]
+        rows["memory_spaces"] += [{**first, "name": f"more {number}", "active": False} for number in range(99)]
+
+    job, count = await refused(service, changed(file, more))
+    assert (job["state"], job["error"]["code"], count) == ("failed", "memory_spaces_full", 0), job
