@@ -15,9 +15,9 @@ from typing import Literal
 import asyncpg
 
 from app.artifacts import store as artifact_store
+from app.backups.declared import LIVE
 from app.backups.format import FORMAT_VERSION, Head, Writer
 from app.backups.section import Section
-from app.backups.sections import LIVE
 from app.blobs.blobs import Blobs
 from app.db.apart import connected_apart
 from app.db.database import Database
