@@ -13,18 +13,14 @@ import asyncpg
 
 from app.backups.ancestry import has_cycle
 from app.backups.errors import BackupRefused
-from app.backups.fates import EVENTS, OTHER_SPACES, Counts, Fates, Mode, OnConflict
+from app.backups.fates import CHANGED, EVENTS, NEW, Counts, Fates, Mode, OnConflict
 from app.backups.secrets import cut_later
 from app.backups.section import Section
 from app.backups.sections import sections
+from app.backups.spaces import Spaces
 from app.backups.staged import Staged
 from app.db.sql import touched
-from app.memory.partitions import creation, table_of
 
-# Whoever writes memory of the tenant, or changes its spaces, waits until the commit.
-ALONE = "SELECT cairn_change_spaces($1)"
-NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
-CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
 LEFT_OUT = (
     "SELECT r.\"{of}\" FROM {rows} JOIN {fates} AS f ON f.line = s.line WHERE f.fate IN ('taken', 'without')"
     ' AND NOT EXISTS (SELECT FROM {table} AS h WHERE h.tenant_id = $1 AND h."{of}" = r."{of}")'
@@ -52,22 +48,6 @@ WEBHOOK_HEAD = (
     " AND EXISTS (SELECT FROM webhooks AS n WHERE n.tenant_id = h.tenant_id)"
     " ON CONFLICT (tenant_id) DO UPDATE SET position ="
     " CASE WHEN CAST($2 AS boolean) THEN excluded.position ELSE w.position END"
-)
-# In spaces that the file does not have, a changed item has no embedding until somebody makes one.
-STALE_VECTORS = (
-    "UPDATE memory_vectors AS v SET embedding = NULL, metadata = i.metadata, session_id = i.session_id,"
-    " invocation_id = i.invocation_id, expires_at = i.expires_at, lexemes = cairn_lexemes(p.language, i.content)"
-    " FROM {rows} JOIN memory_items AS i ON i.tenant_id = $1 AND i.kind = r.kind AND i.id = r.id"
-    " CROSS JOIN memory_spaces AS p WHERE {where} AND p.tenant_id = $1 AND p.name <> ALL ($2)"
-    " AND v.tenant_id = $1 AND v.space_number = p.number AND v.kind = i.kind AND v.id = i.id"
-)
-# There new items lie without one, like any item that is remembered while nobody embeds: words find them.
-WAITING_VECTORS = (
-    "INSERT INTO memory_vectors (tenant_id, space_number, kind, id, lexemes, metadata, session_id, invocation_id,"
-    " expires_at) SELECT $1, p.number, i.kind, i.id, cairn_lexemes(p.language, i.content), i.metadata, i.session_id,"
-    " i.invocation_id, i.expires_at FROM {rows} JOIN memory_items AS i ON i.tenant_id = $1 AND i.kind = r.kind"
-    " AND i.id = r.id CROSS JOIN memory_spaces AS p WHERE {where} AND p.tenant_id = $1 AND p.name <> ALL ($2)"
-    " AND (p.active OR p.filling)"
 )
 
 
@@ -105,7 +85,7 @@ class Merging:
         self._connection, self._tenant_id, self._staged = connection, tenant_id, staged
         self._overwrite = on_conflict == "overwrite"
         self._emptied = _emptied(staged) if mode == "replace" else ()
-        self._new_spaces: dict[int, int] = {}
+        self._spaces = Spaces(connection, tenant_id, staged)
         self.decided: Outcome | None = None
 
     async def decide(self) -> Outcome:
@@ -125,8 +105,7 @@ class Merging:
 
     async def alone(self) -> None:
         """Let nobody else write of it what cannot be decided anew, until the transaction of the caller is over."""
-        if "memory_items" in self._staged or "memory_spaces" in self._staged:
-            await self._connection.execute(ALONE, self._tenant_id)
+        await self._spaces.alone()
 
     async def write(self, outcome: Outcome) -> None:
         """Write what was decided in the same transaction.
@@ -199,39 +178,13 @@ class Merging:
         if not counts.created + again:
             return
         if staged.section.name == "memory_vectors":
-            await self._vectors(staged, counts.created)
+            if await self._spaces.lay(staged) != counts.created:
+                raise Interfered(staged.section.name)
             return
         where = NEW.format(fates=staged.fates)
         await self._expect(staged, staged.section.insert(staged.table, staged.columns, where), counts.created + again)
         if staged.section.name == "memory_spaces":
-            await self._partitions(staged)
-
-    async def _partitions(self, staged: Staged) -> None:
-        """Partitions of the new spaces, which are attached at the very end: until then nobody waits for them."""
-        found = await self._connection.fetch(
-            f"SELECT t.number, t.dimensions, t.language::regconfig::text FROM {staged.source()}"
-            " JOIN memory_spaces AS t ON t.tenant_id = $1 AND t.name = r.name"
-            f" WHERE {NEW.format(fates=staged.fates)}",
-            self._tenant_id,
-        )
-        for number, dimensions, _ in found:
-            self._new_spaces[number] = dimensions
-            for sql in creation(number, dimensions)[:-1]:
-                await self._connection.execute(sql)
-
-    async def _vectors(self, staged: Staged, created: int) -> None:
-        where, numbers = NEW.format(fates=staged.fates), list(self._new_spaces)
-        done = 0
-        for number in numbers:
-            sql = staged.section.insert(
-                staged.table, staged.columns, f"{where} AND memory_spaces.number = {number}", into=table_of(number)
-            )
-            done += touched(await self._connection.execute(sql, self._tenant_id))
-        known = f"{where} AND memory_spaces.number <> ALL (ARRAY[{', '.join(map(str, numbers))}]::bigint[])"
-        sql = staged.section.insert(staged.table, staged.columns, known)
-        done += touched(await self._connection.execute(sql, self._tenant_id))
-        if done != created:
-            raise Interfered("memory_vectors")
+            await self._spaces.make(staged)
 
     async def _settle(self, outcome: Outcome) -> None:
         """What can be written only now that every section has its rows."""
@@ -243,14 +196,14 @@ class Merging:
                     await self._connection.execute(sql, self._tenant_id)
             if self._overwrite and counts.changed and await has_cycle(self._connection, staged, self._tenant_id):
                 raise BackupRefused("rows", "A row would descend from itself, by way of others.", section=name)
-        await self._items_in_other_spaces(outcome)
+        if "memory_items" in self._staged:
+            await self._spaces.find_in_others(self._staged["memory_items"], outcome.sections["memory_items"])
         written = [outcome.sections[name] for name, one in self._staged.items() if one.section.holds_documents]
         if any(counts.created + counts.changed for counts in written):
             await cut_later(self._connection, self._tenant_id)
         restored = any(outcome.sections[name].created for name in EVENTS if name in outcome.sections)
         await self._connection.execute(WEBHOOK_HEAD, self._tenant_id, restored)
-        for number, dimensions in self._new_spaces.items():
-            await self._connection.execute(creation(number, dimensions)[-1])
+        await self._spaces.attach()
 
     async def _lately(self, staged: Staged) -> None:
         """Members that lead to rows of later sections; one that was left out, and is not there, is not named."""
@@ -266,26 +219,6 @@ class Merging:
         sql = staged.section.update(staged.table, staged.columns, " AND ".join(where), late=True)
         if sql is not None:
             await self._connection.execute(sql, self._tenant_id)
-
-    async def _items_in_other_spaces(self, outcome: Outcome) -> None:
-        """Let items be found in spaces of the tenant that the file does not have."""
-        items, spaces = self._staged.get("memory_items"), self._staged.get("memory_spaces")
-        if items is None:
-            return
-        named = []
-        if spaces is not None:
-            others = OTHER_SPACES.format(rows=spaces.source())
-            named = await self._connection.fetch(
-                f"SELECT r.name FROM {spaces.source()} EXCEPT {others}", self._tenant_id
-            )
-        names, counts = [row["name"] for row in named], outcome.sections["memory_items"]
-        for sql, where, rows in (
-            (STALE_VECTORS, CHANGED, counts.changed),
-            (WAITING_VECTORS, NEW, counts.created),
-        ):
-            if rows:
-                text = sql.format(rows=items.source(), where=where.format(fates=items.fates))
-                await self._connection.execute(text, self._tenant_id, names)
 
     async def _expect(self, staged: Staged, sql: str, rows: int) -> None:
         """Run it; it is to write so many rows of the section."""
