@@ -36,7 +36,7 @@ from app.http.sample_story import (
     at,
 )
 
-# In one component alone; of those that have one name, in each that has the member.
+# By component. Where several have one name, as those of different modules do, in each that has the member.
 WITHIN: dict[str, dict[str, Any]] = {
     "Action": {"started_at": at("10:00:02.511043")},
     "Admission": {"receipt": LEFT_OUT},
@@ -54,11 +54,11 @@ WITHIN: dict[str, dict[str, Any]] = {
                      "total_sha256": CONTENT},
     },
     "Batches": {"up_to_date": True},
+    "Bottleneck": {"duration_seconds": NODE_SECONDS},
     "Capabilities": {
         "version": "0.1.0", "api": "v1", "parts": PARTS, "signing_key": PUBLIC_KEY,
         "limits": {"body_bytes": 67_108_864, "upload_bytes": 1_073_741_824, "items": 1000, "page_limit": 1000},
     },
-    "Bottleneck": {"duration_seconds": NODE_SECONDS},
     "Checkpoint": {"created_at": BEAT, "state": {"step": 3}, "data": {"turns": 4}},
     "ClassLimit": {"requests_per_second": 50, "burst": 100},
     "Cleaned": {"workflow_invocations": 1, "node_invocations": 2, "messages": 0},
@@ -66,8 +66,6 @@ WITHIN: dict[str, dict[str, Any]] = {
         "workflow_invocations": ["inv_7"], "node_invocations": ["ni_1", "ni_2"], "evolution_runs": [], "generations": []
     },
     "Collection": {"name": "runs", "history": 10, "document_count": 120},
-    "CostGroup": {**COSTS, "key": "2026-01-05"},
-    "CostSummary": {"sum": 0.4182, "avg": 0.0123, "min": 0.0041, "max": 0.0312},
     "CommonAncestor": {
         "id": "ver_1", "dsl_hash": f"jcs:{CONTENT}", "operation": "init", "parent1_id": None, "generation_id": None,
         "commit_message": "The first plan.", "depth_a": 1, "depth_b": 2,
@@ -75,6 +73,8 @@ WITHIN: dict[str, dict[str, Any]] = {
     "Context": {"scope": "workflow", "key": "plan", "metadata": {"tags": ["plan"]}, "node_id": None,
                 "summary_given": True, "content_type": "text/plain", "digest": HELLO},
     "Conversation": {"producer_id": "p1"},
+    "CostGroup": {**COSTS, "key": "2026-01-05"},
+    "CostSummary": {"sum": 0.4182, "avg": 0.0123, "min": 0.0041, "max": 0.0312},
     "Costs": COSTS,
     "Dataset": {"status": "ready"},
     "DatasetRecord": {"rubric": [{"criterion": "names the effect", "weight": 1}]},
@@ -106,6 +106,7 @@ WITHIN: dict[str, dict[str, Any]] = {
     "EvolutionRun": {"owner_id": "user_42", "notes": "Shorter prompts did better."},
     "EvolutionRunSeen": {"accuracy_delta": 0.08},
     "Export": {"size_bytes": 48_213, "digest": SEAL},
+    "ExportProgress": {"done": 1318, "total": 1318},
     "Failure": {
         "kind": "node", "id": "ni_2", "node_invocation_id": "ni_2", "node_id": "writer", "failed_at": BEAT,
         "status": "failed", "error": FAULT, "tool": None, "exit_code": None, "payload": LEFT_OUT,
@@ -164,7 +165,6 @@ WITHIN: dict[str, dict[str, Any]] = {
     "Pin": {"id": "inv_7"},
     "ProducerClaim": {"producer_epoch": 3},
     "Progress": {"done": 136, "total": 136, "next_number": None},
-    "ExportProgress": {"done": 1318, "total": 1318},
     "Ready": {"components": PARTS},
     "Receipt": {
         "offboarding_id": "off_019b8d9969687b03bb860c57984be653", "server_version": "0.1.0", "verified_zero": True,
@@ -181,8 +181,9 @@ WITHIN: dict[str, dict[str, Any]] = {
         "id": "dl_019b8d9969ff7b8d992bae1fc27a5998", "source": "submission", "subject": "sub_8",
         "code": "not_settled", "detail": "The submission is not settled.",
     },
-    "Relative": {"depth": 1},
     "RelatedInvocation": {"depth": 0},
+    "Relative": {"depth": 1},
+    "Remembered": {"status": 201, "embedding": LEFT_OUT},
     "Renewed": {"renewed": ["sub_9"], "skipped": []},
     "Replayed": {"replayed": 1, "refused": 1},
     "ReplayedLetter": {"id": LETTER, "source": "webhook", "subject": DELIVERY, "replayed_as": DELIVERY},
@@ -219,7 +220,6 @@ WITHIN: dict[str, dict[str, Any]] = {
         "bytes": 0, "bytes_max": 67_108_864, "age_seconds_max": 86_400, "oldest_seconds": None, "replicas": 1,
         "faults": [],
     },
-    "Remembered": {"status": 201, "embedding": LEFT_OUT},
     "Submission": {"id": "sub_9", "sequence": 42, "updated_at": ENDED,
                    "input": {"message": {"body": "Why is the sky blue?", "kind": "user"}}, "status": "settled",
                    "lease_expires_at": at("10:01:40.008216"), "timeout_seconds": 3600,
@@ -236,8 +236,8 @@ WITHIN: dict[str, dict[str, Any]] = {
     "TraceWorkflow": {"id": "wf_1"},
     "Unsettled": {"unsettled": True},
     "Version": {"id": "ver_3"},
+    "VersionNode": {"id": "ver_3", "best_fitness": 0.91},
     "Webhook": {"id": "wh_orders", "headers": {"X-Environment": None}, "description": "Results for the dashboard"},
     "WebhookWithSecret": {"secret": "whsec_mjf69VuCl54zs1l0tlubcV3QV6IRZgEffG1vHK+nuAk="},
-    "VersionNode": {"id": "ver_3", "best_fitness": 0.91},
     "Workflow": {"version_count": 3, "latest_version_id": "ver_3"},
 }  # fmt: skip

@@ -2,6 +2,12 @@
 
 A component that only answers hold has its example itself, so that it stands in the document once. An answer that is no
 such component, or that is a moment of its own in a life, has its example at its media type.
+
+A member has what is found first: `WITHIN` its component; in the resource that the component shows more or less of; the
+example in its schema; `ANYWHERE` by its name; what the request of the same route gives; the first of its alternatives;
+what any request gives by that name. So a new member needs a line where none of these is right: an example in the schema
+of a request, else a line in `ANYWHERE`, or in `WITHIN` where it is another thing than its namesakes. `MOMENTS` tells
+what is otherwise in the answer of one route, `BODIES` the answers that are no component.
 """
 
 from __future__ import annotations
@@ -59,6 +65,11 @@ def answers(operation: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
     for status, answer in operation["responses"].items():
         for media, content in answer.get("content", {}).items() if status[0] == "2" else ():
             yield status, media, content
+
+
+def short(name: str) -> str:
+    """The name of a component without what tells it from its namesakes: its module, or which way it is read."""
+    return name.rpartition("__")[2].partition("-")[0]
 
 
 class Samples:
@@ -151,8 +162,7 @@ class Samples:
     def _known(self, name: str) -> dict[str, Any]:
         """Every member of a component, those too that its example leaves out."""
         if name not in self._made:
-            own = WITHIN.get(name, WITHIN.get(name.rpartition("__")[2].partition("-")[0], {}))
-            known = {**self._base(name), **own}
+            known = {**self._base(name), **WITHIN.get(short(name), {})}
             self._made[name] = {
                 member: self._told(known[member], schema) if member in known else self._member(name, member, schema)
                 for member, schema in self._properties(name).items()
