@@ -69,6 +69,11 @@ HEADS = (
     " WHERE u.tenant_id = $1 AND u.status <> 'settled' ORDER BY u.session_number, u.sequence) AS n"
     " WHERE s.tenant_id = $1 AND s.id = n.id AND NOT n.led"
 )
+SAME_VERSION = ("dsl_hash", "workflow_id", "operation", "parent1_id", "parent2_id")
+BRINGS_BACK = (
+    "UPDATE versions AS t SET dsl = r.dsl::json, pruned_at = NULL FROM {rows} WHERE t.tenant_id = $1 AND t.id = r.id"
+    " AND {where}"
+)
 LIVE = "t.state IN ('live', 'marked')"
 ENDED = "t.ended_at IS NOT NULL"
 OF_ENDED = (
@@ -179,7 +184,15 @@ def declared() -> dict[str, dict[str, Any]]:
         # One whose content had left by then takes nothing from the same one that still has it.
         "versions": {
             "outdone": "e.\"row\"->>'pruned_at' IS NOT NULL AND e.held->>'pruned_at' IS NULL"
-            " AND e.\"row\"::jsonb - '{dsl,pruned_at}'::text[] = e.held::jsonb - '{dsl,pruned_at}'::text[]"
+            " AND e.\"row\"::jsonb - '{dsl,pruned_at}'::text[] = e.held::jsonb - '{dsl,pruned_at}'::text[]",
+            # As when the same is posted again: its content and its descent say that it is the same.
+            "back": " AND ".join(
+                (
+                    "e.\"row\"->>'pruned_at' IS NULL AND e.held->>'pruned_at' IS NOT NULL",
+                    *(f"e.\"row\"->>'{name}' IS NOT DISTINCT FROM e.held->>'{name}'" for name in SAME_VERSION),
+                )
+            ),
+            "brings_back": BRINGS_BACK,
         },
         "webhook_attempts": {"where": OF_ENDED},
         "webhooks": {

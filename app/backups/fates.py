@@ -62,9 +62,9 @@ class Counts:
 class Fates:
     """Decides for every staged row of a tenant, in the order of the sections, and writes nothing but temporary tables.
 
-    A fate is `kept` (there, and the same), `differs` (there as another), `again` (written anew with the row that it is
-    part of), `taken` (another row has what only one may have), `without` (left out with the row that it needs). A row
-    without one is new.
+    A fate is `kept` (there, and the same), `back` (there without its content, which it gets whatever becomes of
+    others), `differs` (there as another), `again` (written anew with the row that it is part of), `taken` (another row
+    has what only one may have), `without` (left out with the row that it needs). A row without one is new.
     """
 
     def __init__(
@@ -123,10 +123,13 @@ class Fates:
             raise MemorySpacesFull(f"A tenant has at most {SPACES_MAX} spaces; delete some first.", limit=SPACES_MAX)
 
     async def _held(self, staged: Staged) -> None:
-        same = f'e."row"::text = e.held::text OR ({staged.section.outdone})' if staged.section.conflicts else "true"
+        section = staged.section
+        same = f'e."row"::text = e.held::text OR ({section.outdone})' if section.conflicts else "true"
+        back = "false" if self._overwrite else section.back
         await self.connection.execute(
-            f"INSERT INTO {staged.fates} SELECT e.line, CASE WHEN {same} THEN 'kept' ELSE 'differs' END"
-            f" FROM ({staged.section.existing(staged.table, staged.columns)}) AS e",
+            f"INSERT INTO {staged.fates}"
+            f" SELECT e.line, CASE WHEN {same} THEN 'kept' WHEN {back} THEN 'back' ELSE 'differs' END"
+            f" FROM ({section.existing(staged.table, staged.columns)}) AS e",
             self.tenant_id,
         )
 
@@ -210,12 +213,12 @@ class Fates:
     async def _counted(self, staged: Staged) -> Counts:
         found = dict(await self.connection.fetch(f"SELECT fate, count(*) FROM {staged.fates} GROUP BY fate"))
         differs, again, taken = found.get("differs", 0), found.get("again", 0), found.get("taken", 0)
-        changed = differs + again if self._overwrites(staged) else 0
-        conflicts = taken + differs + again - changed
+        overwritten = differs + again if self._overwrites(staged) else 0
+        conflicts = taken + differs + again - overwritten
         return Counts(
             created=staged.rows - sum(found.values()),
             kept=found.get("kept", 0),
-            changed=changed,
+            changed=overwritten + found.get("back", 0),
             conflicts=conflicts,
             skipped=conflicts + found.get("without", 0),
             ids=await self._named(staged, conflicts),

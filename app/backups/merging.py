@@ -21,6 +21,7 @@ from app.backups.spaces import Spaces
 from app.backups.staged import Staged
 from app.db.sql import touched
 
+BACK = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'back')"
 LEFT_OUT = (
     "SELECT r.\"{of}\" FROM {rows} JOIN {fates} AS f ON f.line = s.line WHERE f.fate IN ('taken', 'without')"
     ' AND NOT EXISTS (SELECT FROM {table} AS h WHERE h.tenant_id = $1 AND h."{of}" = r."{of}")'
@@ -144,12 +145,24 @@ class Merging:
             # A row that is changed may refer to a new one of its section.
             await self._create(staged, counts)
             await self._change(staged, counts)
+            await self._bring_back(staged, counts)
+
+    async def _bring_back(self, staged: Staged, counts: Counts) -> None:
+        """Content that what is there has lost since."""
+        back = await self._fated(staged, "back") if counts.changed else 0
+        if back:
+            where = BACK.format(fates=staged.fates)
+            await self._expect(staged, staged.section.brings_back.format(rows=staged.source(), where=where), back)
+
+    async def _fated(self, staged: Staged, fate: str) -> int:
+        found: int = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = $1", fate)
+        return found
 
     async def _change(self, staged: Staged, counts: Counts) -> None:
         """Rows that are there as others, where those of the file are wanted."""
         if not counts.changed or not staged.section.changes:
             return
-        changed = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'differs'")
+        changed = await self._fated(staged, "differs") if self._overwrite else 0
         update = staged.section.update(staged.table, staged.columns, CHANGED.format(fates=staged.fates))
         if changed and update is not None:
             await self._expect(staged, update, changed)
@@ -174,7 +187,7 @@ class Merging:
         )
 
     async def _create(self, staged: Staged, counts: Counts) -> None:
-        again = await self._connection.fetchval(f"SELECT count(*) FROM {staged.fates} WHERE fate = 'again'")
+        again = await self._fated(staged, "again")
         if not counts.created + again:
             return
         if staged.section.name == "memory_vectors":

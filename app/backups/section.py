@@ -80,6 +80,8 @@ class Section:
     also: tuple[str, ...] = ()
     there: str = "true"
     outdone: str = "false"
+    back: str = "false"
+    brings_back: str = ""
     part_of: Parent | None = None
     changes: bool = True
     conflicts: bool = True

@@ -212,10 +212,14 @@ async def test_nothing_is_restored_into_a_tenant_that_was_closed_meanwhile(file:
             close = Statement("UPDATE tenants SET closed_at = now() WHERE tenant_id = :t")
             await fresh.ground.database.rows(close, t=tenant_id)
             await other.rollback()
-            job = await restoring
+            # What it answers by then is that the tenant is closed.
+            await restoring
+            job = await connection.fetchrow(
+                "SELECT state, error ->> 'code' AS code FROM jobs WHERE tenant_id = $1", tenant_id
+            )
         finally:
             await connection.close()
-        assert (job["state"], job["error"]["code"]) == ("failed", "tenant_closed")
+        assert tuple(job) == ("failed", "tenant_closed")
         (counted,) = await fresh.ground.database.rows(COUNTED, t=tenant_id)
         assert counted["n"] == 0
 
@@ -288,13 +292,28 @@ async def test_a_version_whose_content_had_left_by_then_takes_none_away(fresh: S
         found = sections_of(await restored(fresh, client, tombstone, on_conflict=on_conflict))
         assert found["versions"]["kept"] == 1
         assert (await client.get(path)).json() == before
-        # The other way round, its content comes back where that is wanted.
+        # The other way round its content comes back, as where the same is posted again.
         await fresh.ground.database.rows(prune, t=client.headers["x-test-tenant"], id=version["id"])
-        if on_conflict == "overwrite":
-            assert (
-                sections_of(await restored(fresh, client, whole, on_conflict=on_conflict))["versions"]["changed"] == 1
-            )
-            assert (await client.get(path)).json() == before
+        found = sections_of(await restored(fresh, client, whole, on_conflict=on_conflict))
+        assert (found["versions"]["changed"], found["versions"]["conflicts"]) == (1, 0)
+        assert (await client.get(path)).json() == before
+
+
+async def test_content_comes_back_to_who_was_described_otherwise_here(fresh: Service) -> None:
+    prune = Statement("UPDATE versions SET dsl = NULL, pruned_at = now() WHERE tenant_id = :t RETURNING id")
+    content = {"id": "v", "dsl": {"x": 1}, "operation": "init"}
+    async with await new_tenant(fresh) as client:
+        await client.post("/v1/workflows", json={"id": "w"})
+        await client.post("/v1/workflows/w/versions", json={**content, "commit_message": "of the file"})
+        whole = await exported(fresh, client, sections=["node_versions", "version_io"])
+    async with await new_tenant(fresh) as client:
+        await client.post("/v1/workflows", json={"id": "w"})
+        await client.post("/v1/workflows/w/versions", json={**content, "commit_message": "of here"})
+        await fresh.ground.database.rows(prune, t=client.headers["x-test-tenant"])
+        found = sections_of(await restored(fresh, client, whole, on_conflict="skip"))
+        assert (found["versions"]["changed"], found["versions"]["conflicts"]) == (1, 0)
+        version = (await client.get("/v1/versions/v?include=dsl")).json()
+        assert (version["dsl"], version["pruned_at"], version["commit_message"]) == ({"x": 1}, None, "of here")
 
 
 async def test_a_version_without_content_is_in_conflict_with_another_of_its_id(fresh: Service) -> None:
