@@ -53,9 +53,12 @@ class Among:
                 yield within(tenant_id, collection, b',"body":%b' % way), value
 
 
-@lru_cache(maxsize=2 * (MEMBERS_MAX + 1))
-def _listing(*, contains: bool, among: int) -> Listing:
-    """The list under a condition of containment or none, and so many of membership."""
+@lru_cache(maxsize=4 * (MEMBERS_MAX + 1))
+def _listing(*, contains: bool, among: int, many_ways: bool) -> Listing:
+    """The list under a condition of containment or none, and so many of membership.
+
+    With `many_ways` a body may hold a value in several of the ways that are looked for, and is one row all the same.
+    """
     conditions = ["d.indexed @> CAST(:contains AS jsonb)"] if contains else []
     parameters = ["contains"] if contains else []
     source = "documents AS d"
@@ -63,7 +66,8 @@ def _listing(*, contains: bool, among: int) -> Listing:
         found = f"(d.indexed #> CAST(:path_{place} AS text[]))"
         parameters += [f"path_{place}", f"values_{place}"]
         if place == 0:
-            # Each value is a search in the index; only one of them can be what stands there, so no row comes twice.
+            # Each value is a search in the index; only one of them can be what stands there, so no row comes twice,
+            # unless one is looked for in several ways.
             given = "unnest(CAST(:probes AS jsonb[]), CAST(:values_0 AS jsonb[])) AS p (probe, value)"
             one = "SELECT * FROM documents AS d WHERE d.indexed @> p.probe OFFSET 0"
             source = f"{given} CROSS JOIN LATERAL ({one}) AS d"
@@ -74,9 +78,10 @@ def _listing(*, contains: bool, among: int) -> Listing:
     # OFFSET 0: what matches is found first, and by its own index alone. Together with the order and the limit it would
     # be looked for on a walk through the collection, which ends soon only where much of it matches.
     where = " AND ".join(conditions) or "true"
+    once = "DISTINCT ON (d.position) " if many_ways else ""
     return Listing(
-        f"documents {contains} {among}",
-        f"(SELECT d.* FROM {source} WHERE {where} OFFSET 0) AS t" if parameters else "documents AS t",
+        f"documents {contains} {among} {many_ways}",
+        f"(SELECT {once}d.* FROM {source} WHERE {where} OFFSET 0) AS t" if parameters else "documents AS t",
         DOCUMENT,
         sorts={
             "position": Sort("{t}.position", "bigint"),
@@ -94,6 +99,7 @@ def search(
 ) -> tuple[Listing, dict[str, Any]]:
     """The list of what meets the conditions, and its filters."""
     given: dict[str, Any] = {"collection": collection}
+    many_ways = False
     if contains is not None:
         given["contains"] = within(tenant_id, collection, b',"body":%b' % contains)
     # The index is asked for the one with the fewest values.
@@ -102,7 +108,8 @@ def search(
         if place == 0:
             pairs = list(among.probes(tenant_id, collection))
             given["probes"], given["values_0"] = [probe for probe, _ in pairs], [value for _, value in pairs]
-    return _listing(contains=contains is not None, among=len(members)), given
+            many_ways = len(pairs) > len(among.values)
+    return _listing(contains=contains is not None, among=len(members), many_ways=many_ways), given
 
 
 async def query(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from app.db.database import Answer, Reader
@@ -14,6 +15,8 @@ from app.settings import MemorySettings
 
 # hnsw.ef_search has this bound.
 BREADTH_MAX = 1000
+# A line of dashes excludes nothing, and PostgreSQL has no room for so many exclusions of exclusions.
+_without_lines = re.compile(r"-(?:[\s!&|()]*-){15,}").sub
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ async def search(reader: Reader, tenant_id: str, question: Question, settings: M
     arguments = narrowing | {
         "tenant_id": tenant_id,
         "embedding": question.vector,
-        "query": asked.query,
+        "query": None if asked.query is None else _without_lines(" ", asked.query),
         "language": space.language,
         "space": space.name,
         "named": asked.space is not None,

@@ -39,6 +39,13 @@ async def stored(client: httpx.AsyncClient) -> None:
             assert answer.status_code == 201, answer.text
 
 
+async def test_a_body_that_holds_a_value_in_several_ways_is_found_once(client: httpx.AsyncClient) -> None:
+    for n, body in enumerate(([{"0": 1}, [1]], [[1], {"0": 1}], {"0": [1]}, [2, {"0": 1}, [1]])):
+        assert (await client.put(f"/v1/documents/c/{n}", json=body)).status_code == 201
+    assert await found(client, **{"in": {"/0/0": [1, 7]}}) == list("012")
+    assert await found(client, **{"in": {"/0/0": [1]}, "limit": 2, "contains": [{"0": 1}]}) == list("01")
+
+
 @pytest.mark.usefixtures("stored")
 async def test_conditions_find_what_they_say(client: httpx.AsyncClient) -> None:
     for body, wanted in (

@@ -112,6 +112,15 @@ async def test_words_are_found_as_in_a_web_search(dogs: httpx.AsyncClient) -> No
     assert ids(await search(dogs, query="fish", kind="record")) == ["bill"]
 
 
+@pytest.mark.parametrize("line", ["-" * 2000, "- " * 40, "-|(-)" * 20])
+async def test_a_line_of_dashes_in_a_query_excludes_nothing(dogs: httpx.AsyncClient, line: str) -> None:
+    plain = await search(dogs, query="fish dog", mode="text")
+    assert ids(plain) == ["cats", "food"]
+    assert await search(dogs, query=f"fish {line} dog", mode="text") == plain
+    both = await search(dogs, query="fish dog", embedding=[1, 0, 0])
+    assert await search(dogs, query=f"{line} fish dog", embedding=[1, 0, 0]) == both
+
+
 async def test_words_that_are_nearer_to_each_other_rank_higher(service: Service, client: httpx.AsyncClient) -> None:
     await client.put("/v1/memory/spaces/s", json=SPACE)
     texts = {"far": "red and much else that is no house", "near": "a red house", "nearer": "red house and red house"}
