@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,45 @@ from app.bus.work import EmbeddedStreams, Streams
 from app.cache.cache import Cache
 from app.cache.embedded import EmbeddedCache
 from app.db.database import Database
+from app.http.service import Service
 from app.offboarding.jobs import Offboarder
 from app.settings import OffboardingSettings
 from app.signing import Signer
+from tests.conftest import http
 
 AT_ONCE = OffboardingSettings(settle_seconds=0, batch_rows=3)
 SIGNER = Signer(b"k" * 32)
+# Nothing else that is stored holds this text by chance.
+LEAVING, STAYING = "acme-e5d1", "acme-e5d1-2"
+
+
+@dataclass
+class Place:
+    """A service with a rich tenant, and another one whose id begins with that tenant's."""
+
+    service: Service
+    operator: httpx.AsyncClient
+    folder: Path
+    runner: Offboarder
+    clients: list[httpx.AsyncClient]
+
+    async def connection(self) -> asyncpg.Connection:
+        """One to its database."""
+        return await asyncpg.connect(self.service.ground.database.url)
+
+    async def client(self, tenant_id: str) -> httpx.AsyncClient:
+        """Somebody with every right within a tenant."""
+        key = {"name": "k", "scopes": ["admin", "*:read", "*:write"]}
+        made = await self.operator.post("/v1/api-keys", json=key, headers={"x-tenant-id": tenant_id})
+        assert made.status_code == 201, made.text
+        self.clients.append(http(self.service, authorization=f"Bearer {made.json()['key']}"))
+        return self.clients[-1]
+
+    async def offboarding(self, offboarding_id: str) -> dict[str, Any]:
+        """As the operator sees it."""
+        answer = await self.operator.get(f"/v1/offboardings/{offboarding_id}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()  # type: ignore[no-any-return]
 
 
 def offboarder(
