@@ -126,7 +126,7 @@ class JobRunner:
             raise JobLost
         if not standing.cancel_requested:
             course = Course(database, job, self.lease_seconds)
-            if await self._held(database, job, kind.perform(database, job, standing, course)):
+            if await self._held(database, job, kind.perform(database, job, standing, course), course):
                 self._ended(job.kind, "completed")
                 return
         await store.finish(database, job, "cancelled")
@@ -170,14 +170,16 @@ class JobRunner:
         held = await self._held(database, job, kind.prepare(database, job, standing))
         return None if held is None else held[0]
 
-    async def _held(self, database: Database, job: Claimed, work: Coroutine[Any, Any, Any]) -> tuple[Any] | None:
+    async def _held(
+        self, database: Database, job: Claimed, work: Coroutine[Any, Any, Any], course: Course | None = None
+    ) -> tuple[Any] | None:
         """What the work gives, while the job is held; None where it was cut off because the job is to be cancelled.
 
         Raises `JobLost` as soon as it is known that another runner has the job.
         """
-        return await while_held(work, self.lease_seconds / RENEWALS, lambda: self._still_wanted(database, job))
+        return await while_held(work, self.lease_seconds / RENEWALS, lambda: self._still_wanted(database, job, course))
 
-    async def _still_wanted(self, database: Database, job: Claimed) -> bool:
+    async def _still_wanted(self, database: Database, job: Claimed, course: Course | None) -> bool:
         """Hold the job for another lease; whether it is to go on. Raises `JobLost`."""
         try:
             held = await store.renew(database, job, self.lease_seconds)
@@ -185,6 +187,9 @@ class JobRunner:
             # It is asked again before the lease ends, and at the latest by the step itself.
             return True
         if held is None:
+            if course is not None and course.ending:
+                # It has ended by this very work, which goes on to its own end.
+                return True
             raise JobLost
         return not held.cancel_requested
 

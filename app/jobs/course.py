@@ -23,13 +23,17 @@ class JobLost(Exception):
 
 
 class Course:
-    """Tells how far a job is. A job that is begun again, after its runner was killed, tells it from the beginning."""
+    """Tells how far a job is. A job that is begun again, after its runner was killed, tells it from the beginning.
+
+    Once it is `ending` nobody holds it any more, which does not say that another one does.
+    """
 
     def __init__(
         self, database: Database, job: Claimed, lease_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._database, self._job, self._lease_seconds, self._clock = database, job, lease_seconds, clock
         self._told_at: float | None = None
+        self.ending = False
 
     async def tell(self, done: int, total: int | None, counts: dict[str, int] | None = None) -> None:
         """Write down how much is done, in whatever unit the kind counts; what comes within a second of it is left out.
@@ -54,6 +58,7 @@ class Course:
             raise JobLost
         if not await store.advance(transaction, self._job, Step(report=report, finished=True), self._lease_seconds):
             raise JobLost
+        self.ending = True
 
 
 async def cut_off(task: asyncio.Future[Any]) -> None:

@@ -125,6 +125,26 @@ async def test_who_has_lost_it_cannot_end_it_and_leaves_nothing_behind(
     assert (await client.get(f"/v1/tenants/{tenant}")).json()["name"] != "half"
 
 
+async def test_what_is_to_be_done_after_its_end_is_done_however_long_that_takes(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    path, database = await _job(service, client), service.ground.database
+    told, done = list[tuple[str, str]](), list[str]()
+    passed = Statement("SELECT clock_timestamp() > ended_at + interval '0.4 s' AS it FROM jobs WHERE tenant_id = :t")
+
+    async def tidying(database: Database, course: Course) -> None:
+        await _end(database, course)
+        # Longer than it is held without being asked for.
+        while not (await database.rows(passed, t=client.headers["x-test-tenant"]))[0]["it"]:
+            pass
+        done.append("tidied up")
+
+    kinds = {KIND: Whole(tidying)}
+    runner = JobRunner(kinds, 0.3, service.ground.hints, as_a_whole=True, ended=lambda *end: told.append(end))
+    assert await runner.run(database, 1) == 1
+    assert (done, told) == (["tidied up"], [(KIND, (await client.get(path)).json()["state"])])
+
+
 async def test_each_end_is_told_once_with_its_kind_and_state(service: Service, client: httpx.AsyncClient) -> None:
     database, told = service.ground.database, list[tuple[str, str]]()
     asked = Statement("UPDATE jobs SET cancel_requested_at = now() WHERE tenant_id = :t AND state = 'queued'")
