@@ -29,7 +29,7 @@ from app.http import ranged
 from app.http.call import Call
 from app.http.endpoint import Routes
 from app.http.idempotency import hold
-from app.http.openapi import ONLY_NEW
+from app.http.openapi_headers import ONLY_NEW
 from app.http.paging import page
 from app.http.received import Received
 from app.invocations import store as invocations

@@ -28,7 +28,7 @@ from app.http.endpoint import Routes
 from app.http.fields import Verbatim
 from app.http.idempotency import in_turn
 from app.http.including import Including
-from app.http.openapi import ONLY_NEW
+from app.http.openapi_headers import ONLY_NEW
 from app.http.paging import IncludeQuery, answered, asked
 
 routes = Routes("documents")

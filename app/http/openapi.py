@@ -12,7 +12,15 @@ from fastapi.routing import APIRoute
 
 from app import errors as kinds
 from app.errors import AppError
-from app.http.caller import TENANT_ID
+from app.http.openapi_headers import (
+    ERROR_HEADERS,
+    HEADERS,
+    REQUEST_HEADERS,
+    TENANT_PATTERN,
+    named,
+    request_headers,
+    success_headers,
+)
 from app.http.samples import tell_examples
 
 PROBLEM = {
@@ -37,27 +45,6 @@ PROBLEM = {
     },
     "additionalProperties": True,
 }
-
-
-def _header(description: str, kind: str = "string") -> dict[str, Any]:
-    return {"description": description, "schema": {"type": kind}}
-
-
-HEADERS = {
-    "X-Request-Id": _header("The request's id, taken from the request or made."),
-    "ETag": _header("The revision, strong: send it back as `If-Match`."),
-    "Link": _header('The next page, `rel="next"`; absent on the last.'),
-    "Idempotency-Replayed": _header("`true` where this is the kept answer to an earlier request."),
-    "Location": _header("Where the work is looked at that was accepted: a job, a delivery."),
-    "WWW-Authenticate": _header("How to send the key."),
-    "Retry-After": _header("Seconds to wait.", "integer"),
-}
-ERROR_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
-
-
-def _named(kind: str, *names: str) -> dict[str, Any]:
-    """References to components, by name."""
-    return {name: {"$ref": f"#/components/{kind}/{name}"} for name in names}
 
 
 READ_ERRORS: tuple[type[AppError], ...] = (
@@ -101,13 +88,13 @@ def responses_of(
             kind.status,
             {
                 "description": kind.title,
-                "headers": _named("headers", "X-Request-Id", *ERROR_HEADERS.get(kind.status, ())),
+                "headers": named("headers", "X-Request-Id", *ERROR_HEADERS.get(kind.status, ())),
                 "content": {
                     "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
                 },
             },
         )
-        entry["content"]["application/problem+json"]["examples"] |= _named("examples", kind.code)
+        entry["content"]["application/problem+json"]["examples"] |= named("examples", kind.code)
     return by_status
 
 
@@ -169,55 +156,14 @@ class Told:
         return json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-TENANT_PATTERN = f"^{TENANT_ID}$"
 TEXT_PATTERN = "^[^\\x00]*$"
 
 
-def _request_header(name: str, description: str, example: str, pattern: str | None = None) -> dict[str, Any]:
-    schema = {"type": "string", "examples": [example], **({"pattern": pattern} if pattern else {})}
-    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
-
-
-REQUEST_HEADERS = {
-    header["name"]: header
-    for header in (
-        _request_header("X-Tenant-Id", "The tenant the operator's key acts for.", "acme", TENANT_PATTERN),
-        _request_header(
-            "Idempotency-Key",
-            "The same key and request again replays the first answer; kept 24 hours.",
-            "end-inv_7",
-            "^[!-~]{1,255}$",
-        ),
-        _request_header(
-            "Submission-Attempt",
-            "`<submission_id>;<attempt_id>`, each percent-encoded: the write happens under it, or not.",
-            "sub_9;att_2",
-            "^[!-:<-~]+;[!-:<-~]+$",
-        ),
-        _request_header(
-            "Lease",
-            "`<name>;<fencing_token>`, the name percent-encoded: the write happens while that token holds the lease.",
-            "indexer;7",
-            "^[!-:<-~]+;[1-9][0-9]{0,15}$",
-        ),
-        _request_header("If-Match", "ETags: the change happens only to one of these revisions.", '"4"'),
-        _request_header("If-None-Match", "ETags: 304 where one of them is still right.", '"1"'),
-    )
-}
-# What a PUT documents that may be told to make only what is new; its call says so as `only_new`.
-ONLY_NEW: dict[str, Any] = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "`*`: store only where nothing is there yet, else 412.",
-    "schema": {"type": "string", "enum": ["*"]},
-}
 RAW_BODY = {
     "description": "The bytes as they are; up to `limits.upload_bytes` of `GET /v1/capabilities`.",
     "required": True,
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
 }
-MUTATING = frozenset({"post", "put", "patch", "delete"})
 # What these change has no ETag to be named.
 WITHOUT_ETAG = frozenset(
     {
@@ -247,7 +193,7 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
         # A POST that neither creates nor reads changes what its path names.
         creates_or_reads = "201" in responses or route.reads
         changing = method == "post" and "{" in path and not creates_or_reads and path not in WITHOUT_ETAG
-        parameters += _request_headers(method, changing=changing, immutable="304" in responses)
+        parameters += request_headers(method, changing=changing, immutable="304" in responses)
     if parameters:
         operation["parameters"] = parameters
     if "201" in responses and path != "/v1/api-keys":
@@ -263,18 +209,7 @@ def _finish(operation: dict[str, Any], path: str, method: str, route: Any) -> No
         responses["default"] = {**responses["422"], "description": "What the operation at `index` answered."}
     for status, response in responses.items():
         if status[0] in "23":
-            response["headers"] = _success_headers(status, response, method if path.startswith("/v1") else "")
-
-
-def _request_headers(method: str, *, changing: bool, immutable: bool) -> list[dict[str, Any]]:
-    names = ["X-Tenant-Id"]
-    if method in MUTATING:
-        names += ["Idempotency-Key", "Submission-Attempt", "Lease"]
-    if changing or method in ("put", "patch", "delete"):
-        names.append("If-Match")
-    if immutable:
-        names.append("If-None-Match")
-    return list(_named("parameters", *names).values())
+            response["headers"] = success_headers(status, response, method if path.startswith("/v1") else "")
 
 
 def _finish_parameter(parameter: dict[str, Any]) -> None:
@@ -295,17 +230,3 @@ def _finish_parameter(parameter: dict[str, Any]) -> None:
     if media is not None:
         del parameter["schema"]
         parameter["content"] = {media: {"schema": {"type": "object"}}}
-
-
-def _success_headers(status: str, response: dict[str, Any], method: str) -> dict[str, Any]:
-    names = ["X-Request-Id"]
-    if method in MUTATING:
-        names.append("Idempotency-Replayed")
-    shown = str(response.get("content", {}).get("application/json", {}).get("schema", {}))
-    if status == "202":
-        names.append("Location")
-    elif shown.endswith(("Page'}", "List'}")):
-        names.append("Link")
-    elif method and status != "204":
-        names.append("ETag")
-    return {**response.get("headers", {}), **_named("headers", *names)}
