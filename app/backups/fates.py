@@ -21,9 +21,10 @@ OnConflict = Literal["skip", "fail", "overwrite"]
 NAMED_MAX = 20
 # Restored where a tenant has no events of its own, else left as they are: positions are never given out twice.
 EVENTS = frozenset({"event_heads", "events"})
-# Rows that are inserted, where `s` is a line, and rows that are updated where those of the file are wanted.
+# Where `s` is a line: rows that are inserted, updated where those of the file are wanted, given their content again.
 NEW = "NOT EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate <> 'again')"
 CHANGED = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'differs')"
+BACK = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'back')"
 # Spaces of the file that have another model, or another size, here: no vector of the one lies in the other.
 OTHER_SPACES = (
     "SELECT r.name FROM {rows} JOIN memory_spaces AS p ON p.tenant_id = $1 AND p.name = r.name"

@@ -13,7 +13,7 @@ import asyncpg
 
 from app.backups.ancestry import has_cycle
 from app.backups.errors import BackupRefused
-from app.backups.fates import CHANGED, EVENTS, NEW, Counts, Fates, Mode, OnConflict
+from app.backups.fates import BACK, CHANGED, EVENTS, NEW, Counts, Fates, Mode, OnConflict
 from app.backups.secrets import cut_later
 from app.backups.section import Section
 from app.backups.sections import sections
@@ -21,8 +21,8 @@ from app.backups.spaces import Spaces
 from app.backups.staged import Staged
 from app.db.sql import touched
 
-BACK = "EXISTS (SELECT FROM {fates} AS f WHERE f.line = s.line AND f.fate = 'back')"
-LEFT_OUT = (
+# Keys of rows that are left out, and that are not there either: nothing that is written may name them.
+ABSENT = (
     "SELECT r.\"{of}\" FROM {rows} JOIN {fates} AS f ON f.line = s.line WHERE f.fate IN ('taken', 'without')"
     ' AND NOT EXISTS (SELECT FROM {table} AS h WHERE h.tenant_id = $1 AND h."{of}" = r."{of}")'
 )
@@ -90,7 +90,10 @@ class Merging:
         self.decided: Outcome | None = None
 
     async def decide(self) -> Outcome:
-        """What would become of every row, in a transaction of the caller. Nothing is written."""
+        """What would become of every row, in a transaction of the caller. Nothing is written.
+
+        Raises `MemorySpacesFull`.
+        """
         emptied = frozenset(section.name for section in self._emptied)
         fates = Fates(self._connection, self._tenant_id, self._staged, overwrite=self._overwrite, emptied=emptied)
         found = {name: await fates.decide(staged) for name, staged in self._staged.items()}
@@ -227,8 +230,8 @@ class Merging:
             other = self._staged.get(parent.section)
             if late.intersection(parent.columns) and other is not None and late.intersection(staged.columns):
                 (name,), (of,) = parent.columns, parent.of
-                left_out = LEFT_OUT.format(rows=other.source(), fates=other.fates, table=other.section.table, of=of)
-                where.append(f'(r."{name}" IN ({left_out})) IS NOT TRUE')
+                absent = ABSENT.format(rows=other.source(), fates=other.fates, table=other.section.table, of=of)
+                where.append(f'(r."{name}" IN ({absent})) IS NOT TRUE')
         sql = staged.section.update(staged.table, staged.columns, " AND ".join(where), late=True)
         if sql is not None:
             await self._connection.execute(sql, self._tenant_id)

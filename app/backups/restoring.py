@@ -61,7 +61,8 @@ class Restore:
     async def perform(self, database: Database, job: Claimed, standing: Standing, course: Course) -> None:
         """Restore, or find out what a restore would do.
 
-        Raises what `Passing.through` does, `ArtifactMissing`, `BackupUntrusted`, `RestoreConflict`, and `Unavailable`.
+        Raises what `Passing.through` does, `ArtifactMissing`, `BackupRefused`, `BackupUntrusted`, `MemorySpacesFull`,
+        `RestoreConflict`, `TenantClosed`, and `Unavailable`.
         """
         told = standing.arguments
         sent = told.get("backup_id") is None

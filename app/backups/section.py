@@ -56,11 +56,12 @@ class Section:
     a `table` holds bytes of the object store, and has no SQL.
 
     What a restore does where a row is there: `there` says which rows `t` count. `outdone` says of a line `e`, its `row`
-    and what is `held`, both JSON, whether what is there has all that the file has and more: then it is kept. Rows that
-    say something only with the one that they are `part_of` go with it, and are never mixed with those of its namesake.
-    Unless it `changes`, what is there stays, whatever the file says; unless it `conflicts`, that is no conflict; unless
-    it is `emptied`, a replacement leaves it. `holds_documents` where bodies of documents are in it, which may hold what
-    is secret by now, or what says that it is.
+    and what is `held`, both JSON, whether what is there has all that the file has and more: then it is kept; `back`,
+    of the same, whether it is what the file has, but for content that it has lost: then `brings_back`, an UPDATE, gives
+    it that again, where conflicts are skipped too. Rows that say something only with the one that they are `part_of` go
+    with it, and are never mixed with those of its namesake. Unless it `changes`, what is there stays, whatever the file
+    says; unless it `conflicts`, that is no conflict; unless it is `emptied`, a replacement leaves it. `holds_documents`
+    where bodies of documents are in it, which may hold what is secret by now, or what says that it is.
     """
 
     name: str
