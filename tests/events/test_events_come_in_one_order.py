@@ -12,15 +12,11 @@ import httpx
 import pytest
 
 from app.background.runner import drain
-from app.db.database import Database
 from app.db.sql import Statement
-from app.events import reads
-from app.events.jobs import drop_empty_months, keep_partitions_ahead, sequencer
-from app.events.reads import Wanted
+from app.events.jobs import sequencer
 from app.http.service import Service
 from tests.api_process import serving
 from tests.conftest import ADMIN_KEY, Make
-from tests.waiting import held_up
 
 SEQUENCE = sequencer(lambda _waited: None)
 
@@ -206,104 +202,6 @@ async def test_a_tenant_without_a_head_gets_one(service: Service, client: httpx.
     await client.put("/v1/workflows/w", json={})
     await positions(service)
     assert [event["position"] for event in (await events(client))["items"]] == [1]
-
-
-async def test_partitions_are_made_ahead_and_take_over_what_the_default_one_holds(fresh: Service) -> None:
-    database = fresh.ground.database
-    await add_events(database, 5)
-    await drain(SEQUENCE, database)
-    assert await partitions(database) == {"events_p_default": 5}
-    made = await asyncio.gather(keep_partitions_ahead(database, 12), keep_partitions_ahead(database, 12))
-    assert sum(made) == 3
-    found = await partitions(database)
-    assert len(found) == 4
-    assert found.pop("events_p_default") == 0
-    assert sorted(found.values()) == [0, 0, 5]
-    assert await keep_partitions_ahead(database, 12) == 0
-    read = await reads.read(database, "default", reads.EARLIEST, Wanted(), 100)
-    assert len(read.found) == 5
-
-
-async def test_a_past_month_is_dropped_once_no_tenant_has_an_event_in_it(fresh: Service) -> None:
-    database = fresh.ground.database
-    await keep_partitions_ahead(database, 12)
-    ahead = await partitions(database)
-    for month in ("01", "02", "03"):
-        await database.rows(
-            Statement(
-                f"CREATE TABLE events_p_2024_{month} PARTITION OF events"
-                f" FOR VALUES FROM ('2024-{month}-01Z') TO ('2024-{month}-28Z')"
-            )
-        )
-    for tenant, month in (("a", "01"), ("b", "02"), ("c", "02")):
-        await database.rows(
-            Statement(
-                "INSERT INTO events (tenant_id, position, sequenced_at, id, type, subject_type, subject_id,"
-                " occurred_at, data) VALUES (:tenant, 1, CAST(CAST(:at AS text) AS timestamptz), 'e', 't', 's', 'i',"
-                " now(), '{}')"
-            ),
-            tenant=tenant,
-            at=f"2024-{month}-05Z",
-        )
-    assert await drop_empty_months(database, 100) == 1
-    assert await partitions(database) == ahead | {"events_p_2024_01": 1, "events_p_2024_02": 2}
-    leave = Statement("DELETE FROM events WHERE tenant_id = ANY (CAST(:tenants AS text[]))")
-    await database.rows(leave, tenants=["a", "b"])
-    async with database.writing() as reader:
-        await reader.rows(Statement("SELECT FROM events_p_2024_01"))
-        assert await drop_empty_months(database, 100) == 0
-    assert await drop_empty_months(database, 100) == 1
-    await database.rows(leave, tenants=["c"])
-    assert sum(await asyncio.gather(*(drop_empty_months(database, 100) for _ in range(3)))) == 1
-    assert await partitions(database) == ahead
-
-
-async def test_dropping_a_month_and_reading_never_wait_for_each_other(fresh: Service) -> None:
-    database = fresh.ground.database
-    await keep_partitions_ahead(database, 12)
-    await database.rows(
-        Statement("CREATE TABLE events_p_2024_01 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')")
-    )
-    async with database.writing() as reader:
-        # As every query does: the parent, and then its partitions.
-        await reader.rows(Statement("LOCK TABLE ONLY events IN ACCESS SHARE MODE"))
-        seen = asyncio.Event()
-
-        async def drop() -> int:
-            dropped = 0
-            while not seen.is_set():
-                dropped += await drop_empty_months(database, 100)
-            return dropped
-
-        dropping = asyncio.create_task(drop())
-        await held_up(fresh)
-        await reader.rows(Statement("LOCK TABLE events_p_2024_01 IN ACCESS SHARE MODE NOWAIT"))
-        seen.set()
-        assert await dropping == 0
-    assert await drop_empty_months(database, 100) == 1
-
-
-async def add_events(database: Database, count: int) -> None:
-    await database.rows(Statement("INSERT INTO tenants (tenant_id) VALUES ('default') ON CONFLICT DO NOTHING"))
-    await database.rows(
-        Statement(
-            "INSERT INTO outbox (tenant_id, type, subject_type, subject_id, data)"
-            " SELECT 'default', 'workflow.created', 'workflow', 'w' || n, '{}'"
-            " FROM generate_series(1, CAST(:count AS bigint)) AS n"
-        ),
-        count=count,
-    )
-
-
-async def partitions(database: Database) -> dict[str, int]:
-    rows = await database.rows(
-        Statement(
-            "SELECT p.inhrelid::regclass::text AS name,"
-            " (SELECT count(*) FROM events AS e WHERE e.tableoid = p.inhrelid) AS events FROM pg_inherits AS p"
-            " WHERE p.inhparent = 'events'::regclass ORDER BY 1 LIMIT 100"
-        )
-    )
-    return {row["name"]: row["events"] for row in rows}
 
 
 async def test_a_committed_event_gets_its_position_within_fifty_milliseconds_at_the_median(
