@@ -24,6 +24,14 @@ FROM (
 ) AS p
 ON CONFLICT DO NOTHING RETURNING id
 
+-- name: touch
+-- Bytes are put again by who is about to append the record that names them: the conversation is not old then. Whoever
+-- removes it at this moment is waited for.
+UPDATE conversation_streams AS s SET updated_at = clock_timestamp()
+FROM stream_paths AS p WHERE p.tenant_id = :tenant_id AND p.path = :path AND s.tenant_id = p.tenant_id
+  AND s.number = p.number AND s.updated_at < clock_timestamp() - interval '1 hour'
+RETURNING s.number
+
 -- name: remove
 DELETE FROM attachments AS a USING (
   -- Whoever removes the same path meanwhile waits for these rows, and then finds them gone.

@@ -75,6 +75,9 @@ async def put(
     """
     key = {"tenant_id": tenant_id, "path": given["path"], "id": given["id"]}
     stored = await _found(transaction, key)
+    if stored is not None:
+        await transaction.row(_SQL["touch"], tenant_id=tenant_id, path=given["path"])
+        stored = await _found(transaction, key)
     if stored is None:
         if if_match is not None:
             raise changed("attachment", None)

@@ -13,7 +13,7 @@ from app.conversations.store import CONVERSATION
 from app.db.database import Reader, Transaction
 from app.db.sql import Statement, load
 from app.evolution.generation_store import GENERATION
-from app.retention.kind import PAGE_MAX, Kind, Rule
+from app.retention.kind import CUTOFF, PAGE_MAX, Kind, Rule, pinned
 from app.retention.kinds import (
     BACKUPS,
     CONVERSATIONS,
@@ -33,6 +33,8 @@ FILES_MAX = 20
 # So many are weighed in one statement.
 WEIGHED_MAX = 50
 FIRST = ("-infinity", "")
+# After the last row of a kind.
+LAST = "infinity"
 
 _SQL = load(
     __file__,
@@ -41,6 +43,8 @@ _SQL = load(
     version=VERSION.json("v"),
     generation=GENERATION.json("g"),
     descended=DESCENDED,
+    cutoff=CUTOFF,
+    pinned=pinned("conversation", "s.path"),
 )
 Counts = dict[str, int]
 
@@ -74,7 +78,7 @@ async def remove_batch(
     found = await transaction.row(kind.page, **key, after=after[0], after_tie=after[1], limit=limit)
     assert found is not None
     if found["last"] is None:
-        return Batch()
+        return await _lone_checkpoints(transaction, key, after) if kind is CONVERSATIONS else Batch()
     going = await _still_going(transaction, kind, key, found["keys"])
     chosen = await _chosen(transaction, tenant_id, kind, [row["key"] for row in going], rows_max)
     counts, whole = await REMOVERS[kind.name](transaction, tenant_id, chosen, rows_max) if chosen else ({}, True)
@@ -146,6 +150,14 @@ async def _conversations(
     row = await transaction.row(_SQL["delete_conversations"], **key)
     assert row is not None
     return {**counts, "conversations": row["n"], "conversation_checkpoints": row["checkpoints"]}, True
+
+
+async def _lone_checkpoints(transaction: Transaction, key: dict[str, Any], after: tuple[str, str]) -> Batch:
+    """Those of paths without a conversation, once every conversation was looked at."""
+    number = int(after[1]) if after[0] == LAST else 0
+    row = await transaction.row(_SQL["delete_lone_checkpoints"], **key, after=number, limit=PAGE_MAX)
+    assert row is not None
+    return Batch({"conversation_checkpoints": row["n"]}, None if row["last"] is None else (LAST, str(row["last"])))
 
 
 async def _evolution_runs(

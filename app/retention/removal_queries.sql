@@ -191,6 +191,25 @@ WITH deleted AS (
 )
 SELECT (SELECT count(*) FROM deleted) AS n, (SELECT count(*) FROM forgotten) AS checkpoints
 
+-- name: delete_lone_checkpoints
+-- A checkpoint may be written where no conversation is, or is any more.
+WITH page AS MATERIALIZED (
+  SELECT k.number FROM conversation_checkpoints AS k
+  WHERE k.tenant_id = :tenant_id AND k.number > CAST(:after AS bigint) ORDER BY k.number LIMIT CAST(:limit AS bigint)
+), going AS MATERIALIZED (
+  SELECT k.number FROM page AS p
+  JOIN conversation_checkpoints AS k ON k.tenant_id = :tenant_id AND k.number = p.number
+  JOIN stream_paths AS s ON s.tenant_id = k.tenant_id AND s.number = k.number
+  WHERE k.updated_at < {{cutoff}}
+    AND NOT EXISTS (SELECT FROM conversation_streams AS c WHERE c.tenant_id = k.tenant_id AND c.number = k.number)
+    AND NOT (CAST(:keep_pinned AS boolean) AND {{pinned}})
+  FOR UPDATE OF k SKIP LOCKED
+), gone AS (
+  DELETE FROM conversation_checkpoints AS k USING going AS g WHERE k.tenant_id = :tenant_id AND k.number = g.number
+  RETURNING 1
+)
+SELECT (SELECT max(number) FROM page) AS last, (SELECT count(*) FROM gone) AS n
+
 -- fragment: kept_from
 -- The first position that somebody still needs: the webhooks have not been told of it, or a delivery is to be made of it.
 LEAST(

@@ -62,3 +62,33 @@ async def test_what_is_being_attached_is_waited_for(
     await leaving
     assert await left(client, "/v1/conversations", "path") == ["p"]
     assert await left(client, "/v1/attachments/references?path=p") == ["late"]
+
+
+async def test_what_is_attached_again_is_new(service: Service, client: httpx.AsyncClient, make: Make, run: Run) -> None:
+    attachment = f"/v1/attachments{attached('p', 'a', b'old')}"
+    assert (await client.put(attachment, content=b"old")).status_code == 201
+    await conversation(service, client, "p")
+    await age(service, client, "attachments", "created_at")
+    assert (await client.put(attachment, content=b"old")).status_code == 200
+    await run(OLD)
+    assert await left(client, "/v1/conversations", "path") == ["p"]
+
+
+async def test_a_checkpoint_without_a_conversation_leaves_when_it_is_old(
+    service: Service, client: httpx.AsyncClient, run: Run
+) -> None:
+    await conversation(service, client, "pinned")
+    assert (await client.put("/v1/pins/conversation/pinned")).status_code == 201
+    assert (await client.delete("/v1/conversations?path=pinned")).status_code == 204
+    for path in ("old", "pinned", "new"):
+        put = await client.put(
+            f"/v1/conversations/checkpoint?path={path}",
+            json={"offset": "0000000000000000_0000000000000000", "incarnation": "i", "format_version": 1, "data": {}},
+        )
+        assert put.status_code == 201, put.text
+        if path != "new":
+            await age(service, client, "conversation_checkpoints", "updated_at")
+    job = await run(OLD)
+    assert job["counts"] == {"conversation_checkpoints": 1}
+    found = [(await client.get(f"/v1/conversations/checkpoint?path={p}")).status_code for p in ("old", "pinned", "new")]
+    assert found == [404, 200, 200]
