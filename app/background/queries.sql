@@ -37,10 +37,14 @@ ORDER BY id LIMIT 100000
 WITH gone AS (DELETE FROM artifact_references AS t USING (
   SELECT ctid AS place FROM artifact_references
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING t.hash), freed AS (
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.hash), held AS MATERIALIZED (
+  -- In the order in which everybody locks several.
+  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id AND a.hash IN (SELECT hash FROM gone)
+  ORDER BY a.hash FOR NO KEY UPDATE
+), freed AS (
   -- What they referred to has the whole grace period from here on.
-  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM (SELECT DISTINCT hash FROM gone) AS g
-  WHERE a.tenant_id = :tenant_id AND a.hash = g.hash
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
+  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
 )
 SELECT count(*) AS removed FROM gone
 
@@ -55,10 +59,14 @@ SELECT count(*) AS removed FROM gone
 WITH gone AS (DELETE FROM contexts AS t USING (
   SELECT ctid AS place FROM contexts
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING t.artifact_hash), freed AS (
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.artifact_hash), held AS MATERIALIZED (
+  -- In the order in which everybody locks several.
+  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id AND a.hash IN (SELECT artifact_hash FROM gone)
+  ORDER BY a.hash FOR NO KEY UPDATE
+), freed AS (
   -- What they referred to has the whole grace period from here on.
-  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM (SELECT DISTINCT artifact_hash FROM gone) AS g
-  WHERE a.tenant_id = :tenant_id AND a.hash = g.artifact_hash
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
+  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
 )
 SELECT count(*) AS removed FROM gone
 

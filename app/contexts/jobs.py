@@ -15,9 +15,14 @@ DELETE FROM contexts AS c USING (
 WHERE (c.tenant_id, c.invocation_id, c.scope, c.node_id, c.key)
   = (old.tenant_id, old.invocation_id, old.scope, old.node_id, old.key)
 RETURNING c.tenant_id, c.artifact_hash
+), held AS MATERIALIZED (
+-- In the order in which everybody locks several.
+SELECT a.tenant_id, a.hash FROM artifacts AS a
+WHERE (a.tenant_id, a.hash) IN (SELECT tenant_id, artifact_hash FROM gone)
+ORDER BY a.tenant_id, a.hash FOR NO KEY UPDATE
 ), freed AS (
-UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM (SELECT DISTINCT tenant_id, artifact_hash FROM gone) AS g
-WHERE a.tenant_id = g.tenant_id AND a.hash = g.artifact_hash
+UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
+WHERE a.tenant_id = h.tenant_id AND a.hash = h.hash
 )
 SELECT count(*) AS removed FROM gone""")
 

@@ -121,13 +121,17 @@ INSERT INTO contexts AS c (tenant_id, invocation_id, scope, node_id, key, revisi
   RETURNING {{returned}}
 
 -- fragment: source
--- In one order, whichever of them is the source: two who copy across take turns. FOR UPDATE: what is removed is what was
--- read, and until the copy is there the source refers to what both refer to.
-locked AS MATERIALIZED (
+-- The invocations first, as everybody does: who deletes one holds it, and goes on to its contexts. In one order,
+-- whichever of them is the source: two who copy across take turns. FOR UPDATE: what is removed is what was read, and
+-- until the copy is there the source refers to what both refer to.
+within AS MATERIALIZED (
+  SELECT i.id FROM invocations AS i WHERE i.tenant_id = :tenant_id AND i.id IN (:invocation_id, :to_invocation_id)
+  ORDER BY i.id FOR KEY SHARE
+), locked AS MATERIALIZED (
   SELECT c.* FROM contexts AS c
-  WHERE {{placed}}
+  WHERE EXISTS (SELECT FROM within) AND ({{placed}}
     OR c.tenant_id = :tenant_id AND c.invocation_id = :to_invocation_id AND c.scope = :to_scope
-      AND c.node_id = :to_node_id AND c.key = :to_key
+      AND c.node_id = :to_node_id AND c.key = :to_key)
   ORDER BY c.invocation_id, c.scope, c.node_id, c.key FOR UPDATE
 ), source AS MATERIALIZED (
   SELECT c.* FROM locked AS c WHERE {{placed}} AND {{live}}

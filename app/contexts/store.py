@@ -264,16 +264,24 @@ async def clear(transaction: Writer, tenant_id: str, invocation_id: str, given: 
 
 @lru_cache(maxsize=64)
 def _clear(names: frozenset[str]) -> Statement:
-    """Looks at so many contexts behind a place, and removes them; the place of the last, if there was any."""
+    """Looks at so many contexts behind a place, and removes them; the place of the last, if there was any.
+
+    The invocation, the contexts and what they refer to are locked in the order in which everybody does.
+    """
     return Statement(
-        "WITH piece AS MATERIALIZED (SELECT t.scope, t.node_id, t.key FROM contexts AS t"
-        f" WHERE {CONTEXTS.where(names)} AND (t.scope, t.node_id, t.key) > (CAST(:after_scope AS text),"
+        "WITH within AS MATERIALIZED (SELECT i.id FROM invocations AS i WHERE i.tenant_id = :tenant_id"
+        " AND i.id = :invocation_id FOR KEY SHARE), piece AS MATERIALIZED (SELECT t.scope, t.node_id, t.key"
+        f" FROM contexts AS t WHERE EXISTS (SELECT FROM within) AND {CONTEXTS.where(names)}"
+        " AND (t.scope, t.node_id, t.key) > (CAST(:after_scope AS text),"
         " CAST(:after_node_id AS text), CAST(:after_key AS text))"
-        " ORDER BY t.scope, t.node_id, t.key LIMIT CAST(:limit AS bigint)), gone AS (DELETE FROM contexts AS c"
-        " USING piece AS p WHERE c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id AND c.scope = p.scope"
-        f" AND c.node_id = p.node_id AND c.key = p.key AND {LIVE.replace('{t}', 'c')} RETURNING c.artifact_hash),"
-        " freed AS (UPDATE artifacts AS a SET touched_at = clock_timestamp() WHERE a.tenant_id = :tenant_id"
-        " AND a.hash IN (SELECT artifact_hash FROM gone))"
+        " ORDER BY t.scope, t.node_id, t.key LIMIT CAST(:limit AS bigint) FOR UPDATE), gone AS (DELETE FROM contexts"
+        " AS c USING piece AS p WHERE c.tenant_id = :tenant_id AND c.invocation_id = :invocation_id"
+        " AND c.scope = p.scope AND c.node_id = p.node_id AND c.key = p.key"
+        f" AND {LIVE.replace('{t}', 'c')} RETURNING c.artifact_hash), held AS MATERIALIZED ("
+        " SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id"
+        " AND a.hash IN (SELECT artifact_hash FROM gone) ORDER BY a.hash FOR NO KEY UPDATE),"
+        " freed AS (UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h"
+        " WHERE a.tenant_id = :tenant_id AND a.hash = h.hash)"
         " SELECT (SELECT count(*) FROM gone) AS removed, (SELECT ARRAY[p.scope, p.node_id, p.key] FROM piece AS p"
         " ORDER BY p.scope DESC, p.node_id DESC, p.key DESC LIMIT 1) AS last",
         "clear",

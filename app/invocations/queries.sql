@@ -162,10 +162,15 @@ e AS (DELETE FROM evaluations WHERE tenant_id = :tenant_id AND invocation_id = :
 c AS (DELETE FROM checkpoints WHERE tenant_id = :tenant_id AND invocation_id = :id),
 r AS (DELETE FROM artifact_references WHERE tenant_id = :tenant_id AND invocation_id = :id RETURNING hash),
 x AS (DELETE FROM contexts WHERE tenant_id = :tenant_id AND invocation_id = :id RETURNING artifact_hash),
+held AS MATERIALIZED (
+  -- In the order in which everybody locks several.
+  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id
+    AND a.hash IN (SELECT hash FROM r UNION SELECT artifact_hash FROM x) ORDER BY a.hash FOR NO KEY UPDATE
+),
 freed AS (
   -- What they referred to has the whole grace period from here on.
-  UPDATE artifacts AS a SET touched_at = clock_timestamp()
-  FROM (SELECT hash FROM r UNION SELECT artifact_hash FROM x) AS f WHERE a.tenant_id = :tenant_id AND a.hash = f.hash
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
+  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
 )
 DELETE FROM actions WHERE tenant_id = :tenant_id AND invocation_id = :id
 
