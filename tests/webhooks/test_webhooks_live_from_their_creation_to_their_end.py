@@ -102,6 +102,12 @@ async def test_what_waits_for_a_disabled_webhook_is_given_up_and_comes_with_a_re
         for name in ("a", "b"):
             await client.put(f"/v1/workflows/{name}", json={})
         await endpoint.until(lambda: bool(endpoint.received))
+
+        async def both_wait() -> bool:
+            return len((await client.get("/v1/deliveries?webhook_id=wh")).json()["items"]) == 2
+
+        # The event of the second may get its position later than the first is sent.
+        await eventually(both_wait, "two deliveries")
         await client.patch("/v1/webhooks/wh", json={"enabled": False})
 
         async def given_up() -> bool:
