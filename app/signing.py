@@ -9,9 +9,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from app.settings import SigningSettings
+from app.settings.keeping import ED25519_BYTES
 
 ALGORITHM = "ed25519"
-SEED_BYTES = 32
 
 
 class Signer:
@@ -49,4 +49,4 @@ def public_key_of(seed: str) -> str:
 
 def new_seed() -> str:
     """A new key for CAIRN_SIGNING__KEY, in base64."""
-    return base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
+    return base64.b64encode(secrets.token_bytes(ED25519_BYTES)).decode()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Annotated
 
 import typer
 
-KEY_BYTES = 32
+from app.settings.keeping import ED25519_BYTES
 
 
 def _keys(given: list[str] | None) -> list[str] | None:
     for key in given or ():
         try:
             size = len(base64.b64decode(key, validate=True))
-        except binascii.Error:
+        except ValueError:  # A letter that is not ASCII, too.
             size = 0
-        if size != KEY_BYTES:
-            raise typer.BadParameter(f"{key!r} is no Ed25519 public key in base64 ({KEY_BYTES} bytes).")
+        if size != ED25519_BYTES:
+            raise typer.BadParameter(f"{key!r} is no Ed25519 public key in base64 ({ED25519_BYTES} bytes).")
     return given
 
 
