@@ -6,9 +6,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import asyncpg
 import httpx
 import zstandard
 
@@ -24,6 +26,15 @@ from app.blobs.folder import Folder
 from app.http.service import Service
 from app.settings import BackupSettings, SigningSettings
 from app.signing import signer_of
+from tests.conftest import Make
+
+# Rows of a tenant that take many parts: random, so that they do not shrink.
+MANY = """
+INSERT INTO messages (tenant_id, invocation_id, id, seq, role, payload, digest)
+SELECT $1, $2, 'many ' || g.n, g.n, 'r',
+  to_json((SELECT string_agg(md5(random()::text || g.n || m), '') FROM generate_series(1, $4::int) AS m)), ''
+FROM generate_series(1, $3::int) AS g (n)
+"""
 
 
 def runner(
@@ -152,3 +163,20 @@ async def file_of(client: httpx.AsyncClient, backup: dict[str, Any]) -> File:
     file = read(answer.content)
     assert file.manifest == backup["manifest"]
     return file
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection beside those of the service."""
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def many(service: Service, client: httpx.AsyncClient, make: Make, rows: int, lines: int) -> None:
+    """So many messages of one invocation, each of so many lines of 32 letters."""
+    invocation = (await make.invocation())["id"]
+    async with connected(service.ground.database.url) as other:
+        await other.execute(MANY, client.headers["x-test-tenant"], invocation, rows, lines)

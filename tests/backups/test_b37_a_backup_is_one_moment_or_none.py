@@ -6,22 +6,19 @@ import asyncio
 import signal
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import httpx
 
 from app.background.runner import drain
-from app.backups.store import left_over, object_of
-from app.blobs.blobs import Found
+from app.backups.store import object_of
 from app.blobs.folder import Folder
 from app.db.sql import Statement
 from app.events.jobs import drop_empty_months
 from app.http.service import Service
 from tests.api_process import Command
-from tests.backups.making import Slow, asked, dangling, file_of, made, runner
+from tests.backups.making import MANY, Slow, asked, connected, dangling, file_of, made, many, runner
 from tests.conftest import Make, new_tenant, running, settings_for
 from tests.payloads import problem
 from tests.waiting import eventually, held_up
@@ -29,22 +26,6 @@ from tests.waiting import eventually, held_up
 # Of the session that reads for a backup.
 SESSION = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'cairn backup'"
 DUE = Statement("UPDATE jobs SET lease_expires_at = clock_timestamp() WHERE id = :id AND state = 'running'")
-# Rows of a tenant that take many parts: random, so that they do not shrink.
-MANY = """
-INSERT INTO messages (tenant_id, invocation_id, id, seq, role, payload, digest)
-SELECT $1, $2, 'many ' || g.n, g.n, 'r',
-  to_json((SELECT string_agg(md5(random()::text || g.n || m), '') FROM generate_series(1, $4::int) AS m)), ''
-FROM generate_series(1, $3::int) AS g (n)
-"""
-
-
-@asynccontextmanager
-async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(url)
-    try:
-        yield connection
-    finally:
-        await connection.close()
 
 
 async def test_b37_what_is_written_and_deleted_meanwhile_leaves_nothing_that_dangles(
@@ -123,17 +104,11 @@ async def test_b37_no_file_dangles_while_writers_go_on(service: Service, client:
     assert len(files[0].lines["versions"]) < len(files[2].lines["versions"])
 
 
-async def _many(service: Service, client: httpx.AsyncClient, make: Make, rows: int, lines: int) -> None:
-    invocation = (await make.invocation())["id"]
-    async with connected(service.ground.database.url) as other:
-        await other.execute(MANY, client.headers["x-test-tenant"], invocation, rows, lines)
-
-
 async def test_b37_a_session_that_is_ended_half_way_leaves_no_file_and_the_job_begins_again(
     service: Service, client: httpx.AsyncClient, make: Make
 ) -> None:
     # Twelve MiB: more than lies between PostgreSQL and the object store.
-    await _many(service, client, make, 120, 3_200)
+    await many(service, client, make, 120, 3_200)
     backup, blobs = await asked(client), Slow(service)
     tenant, path = client.headers["x-test-tenant"], f"/v1/backups/{backup['id']}"
     working = asyncio.ensure_future(runner(service, blobs=blobs).run(service.ground.database, 1))
@@ -192,7 +167,7 @@ async def test_b37_a_worker_that_is_killed_half_way_leaves_no_file_and_another_b
 async def test_b37_an_export_takes_no_more_memory_for_more_rows(
     service: Service, client: httpx.AsyncClient, make: Make
 ) -> None:
-    await _many(service, client, make, 1_000, 1_500)
+    await many(service, client, make, 1_000, 1_500)
     backup = await asked(client)
     tracemalloc.start()
     try:
@@ -205,70 +180,6 @@ async def test_b37_an_export_takes_no_more_memory_for_more_rows(
     assert found["size_bytes"] > 24_000_000
     # Twelve are what the object store holds of it: see app/blobs/objects.py.
     assert peak < 40_000_000 < found["manifest"]["bytes"]
-
-
-async def test_a_backup_that_is_deleted_while_it_is_made_goes_with_its_job_and_its_file(
-    service: Service, client: httpx.AsyncClient, make: Make
-) -> None:
-    await _many(service, client, make, 60, 3_200)
-    tenant = client.headers["x-test-tenant"]
-    backup, blobs = await asked(client), Slow(service)
-    working = asyncio.ensure_future(runner(service, lease_seconds=0.3, blobs=blobs).run(service.ground.database, 1))
-    await asyncio.wait_for(blobs.begun.wait(), 40)
-    assert (await client.delete(f"/v1/backups/{backup['id']}")).status_code == 204
-    await working
-    assert (await client.get(f"/v1/jobs/{backup['job_id']}")).json()["state"] == "cancelled"
-    assert await blobs.size(tenant, object_of(backup["id"])) is None
-
-
-async def test_a_backup_that_is_deleted_when_its_last_part_is_stored_leaves_no_file(
-    service: Service, client: httpx.AsyncClient
-) -> None:
-    tenant = client.headers["x-test-tenant"]
-    backup, blobs = await asked(client), Slow(service)
-    blobs.go_on.set()
-    blobs.return_at_last.clear()
-    working = asyncio.ensure_future(runner(service, blobs=blobs).run(service.ground.database, 1))
-    await asyncio.wait_for(blobs.stored.wait(), 40)
-    # Its object is looked for before it is there, as far as the one who deletes can see.
-    async with service.ground.database.writing() as transaction:
-        await transaction.connection.execute("DELETE FROM backups WHERE id = $1", backup["id"])
-    blobs.return_at_last.set()
-    await working
-    job = (await client.get(f"/v1/jobs/{backup['job_id']}")).json()
-    assert (job["state"], job["error"]["code"]) == ("failed", "backup_not_found")
-    assert await blobs.size(tenant, object_of(backup["id"])) is None
-
-
-async def test_who_deletes_a_backup_waits_for_the_end_of_its_job_and_nobody_for_each_other(
-    service: Service, client: httpx.AsyncClient
-) -> None:
-    backup = await asked(client)
-    async with connected(service.ground.database.url) as connection:
-        # The end of the job sees a circle first, if there is one.
-        await connection.execute("SET deadlock_timeout = '1ms'")
-        async with connection.transaction():
-            await connection.execute("UPDATE jobs SET progress_done = 1 WHERE id = $1", backup["job_id"])
-            deleting = asyncio.ensure_future(client.delete(f"/v1/backups/{backup['id']}"))
-            await held_up(service)
-            await connection.execute("UPDATE backups SET verified_at = now() WHERE id = $1", backup["id"])
-        assert (await deleting).status_code == 204
-    assert (await client.get(f"/v1/backups/{backup['id']}")).status_code == 404
-
-
-async def test_what_no_backup_and_no_restore_needs_is_left_over(service: Service, client: httpx.AsyncClient) -> None:
-    tenant = client.headers["x-test-tenant"]
-    done, waits = await made(service, client), await asked(client)
-    gone = await asked(client)
-    await client.post(f"/v1/jobs/{gone['job_id']}/cancel")
-    names = [
-        object_of(done["id"]), object_of(waits["id"]), f"restore-{waits['job_id']}", "backup", "README",
-        object_of(gone["id"]), object_of("nobody"), f"restore-{gone['job_id']}", "restore-nobody",
-    ]  # fmt: skip
-    now = (await client.get("/v1/backups")).json()["items"][0]["created_at"]
-    found = [Found(tenant, name, 1, now) for name in names]
-    assert {one.name for one in await left_over(service.ground.database, found)} == set(names[5:])
-    await client.delete(f"/v1/backups/{waits['id']}")
 
 
 class Collecting(Folder):
