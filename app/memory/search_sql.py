@@ -65,12 +65,13 @@ settings AS MATERIALIZED (
 )"""
 
 # Nothing but an order by what the index holds is read from it; `compared` orders by the vector itself and never is.
+# What has no embedding is not in the index, but comes last where PostgreSQL would rather sort a small table.
 _UNFILTERED = """\
 scanned AS MATERIALIZED (
   SELECT kind, id, {distance} AS distance FROM (
     SELECT kind, id, embedding FROM {table}
     WHERE {live} AND (SELECT valid FROM index) ORDER BY {indexed} LIMIT {candidates}
-  ) AS near
+  ) AS near WHERE embedding IS NOT NULL
 )"""
 
 # First the nearest of all are looked at, whether they match: for a wide filter that is all. Else it is counted whether
@@ -80,7 +81,7 @@ _FILTERED = """\
 nearest AS MATERIALIZED (
   SELECT kind, id, {distance} AS distance FROM (
     SELECT * FROM {table} WHERE {live} AND (SELECT valid FROM index) ORDER BY {indexed} LIMIT {first}
-  ) AS near WHERE {beside}
+  ) AS near WHERE embedding IS NOT NULL AND {beside}
 ), enough AS MATERIALIZED (
   SELECT count(*) >= CAST(:wanted AS bigint) AS enough FROM nearest
 ), matching AS MATERIALIZED (
@@ -97,7 +98,7 @@ nearest AS MATERIALIZED (
     WHERE {live} AND {beside} AND (SELECT valid FROM index) AND NOT (SELECT enough FROM enough)
       AND (SELECT many FROM matching)
     ORDER BY {indexed} LIMIT {candidates}
-  ) AS near
+  ) AS near WHERE embedding IS NOT NULL
 )"""
 
 _BY_VECTOR = """\

@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.db.sql import Statement
 from app.http.service import Service
 from tests.conftest import http, new_tenant, running, settings_for
 from tests.memory.embedding_server import EmbeddingServer, vector
@@ -82,6 +83,19 @@ async def test_other_metrics_score_by_themselves(
         assert ids(found) == (["near", "zero", "far"] if metric == "inner_product" else ["zero", "near", "far"])
         scores = {item["id"]: item["score"] for item in found["items"]}
         assert scores["near"] == pytest.approx(score)
+
+
+async def test_what_has_no_embedding_is_not_near_anything(service: Service, dogs: httpx.AsyncClient) -> None:
+    row = await service.ground.database.row(
+        Statement("SELECT number FROM memory_spaces WHERE tenant_id = :tenant"), tenant=dogs.headers["x-test-tenant"]
+    )
+    assert row is not None
+    await build(service, row["number"], 3)
+    for top_k in (3, 10):
+        found = await search(dogs, embedding=[1, 0, 0], top_k=top_k, kind="document")
+        assert "none" not in ids(found)
+    both = await search(dogs, query="embedding dog", embedding=[1, 0, 0], explain=True, kind="document")
+    assert {item["id"]: item["explain"]["vector"] for item in both["items"]}["none"] is None
 
 
 async def test_ties_are_broken_by_kind_and_id(service: Service, client: httpx.AsyncClient) -> None:
