@@ -78,7 +78,7 @@ async def remove_batch(
     found = await transaction.row(kind.page, **key, after=after[0], after_tie=after[1], limit=limit)
     assert found is not None
     if found["last"] is None:
-        return await _lone_checkpoints(transaction, key, after) if kind is CONVERSATIONS else Batch()
+        return await _lone_checkpoints(transaction, key, after, page, rows_max) if kind is CONVERSATIONS else Batch()
     going = await _still_going(transaction, kind, key, found["keys"])
     chosen = await _chosen(transaction, tenant_id, kind, [row["key"] for row in going], rows_max)
     counts, whole = await REMOVERS[kind.name](transaction, tenant_id, chosen, rows_max) if chosen else ({}, True)
@@ -152,12 +152,16 @@ async def _conversations(
     return {**counts, "conversations": row["n"], "conversation_checkpoints": row["checkpoints"]}, True
 
 
-async def _lone_checkpoints(transaction: Transaction, key: dict[str, Any], after: tuple[str, str]) -> Batch:
+async def _lone_checkpoints(
+    transaction: Transaction, key: dict[str, Any], after: tuple[str, str], page: int, rows_max: int
+) -> Batch:
     """Those of paths without a conversation, once every conversation was looked at."""
     number = int(after[1]) if after[0] == LAST else 0
-    row = await transaction.row(_SQL["delete_lone_checkpoints"], **key, after=number, limit=PAGE_MAX)
+    limit = min(page, rows_max, PAGE_MAX)
+    row = await transaction.row(_SQL["delete_lone_checkpoints"], **key, after=number, limit=limit)
     assert row is not None
-    return Batch({"conversation_checkpoints": row["n"]}, None if row["last"] is None else (LAST, str(row["last"])))
+    place = None if row["last"] is None else (LAST, str(row["last"]))
+    return Batch({"conversation_checkpoints": row["n"]}, place, min(PAGE_MAX, 2 * page))
 
 
 async def _evolution_runs(

@@ -80,7 +80,7 @@ async def test_a_checkpoint_without_a_conversation_leaves_when_it_is_old(
     await conversation(service, client, "pinned")
     assert (await client.put("/v1/pins/conversation/pinned")).status_code == 201
     assert (await client.delete("/v1/conversations?path=pinned")).status_code == 204
-    for path in ("old", "pinned", "new"):
+    for path in ("old", "o2", "o3", "pinned", "o4", "new"):
         put = await client.put(
             f"/v1/conversations/checkpoint?path={path}",
             json={"offset": "0000000000000000_0000000000000000", "incarnation": "i", "format_version": 1, "data": {}},
@@ -89,6 +89,6 @@ async def test_a_checkpoint_without_a_conversation_leaves_when_it_is_old(
         if path != "new":
             await age(service, client, "conversation_checkpoints", "updated_at")
     job = await run(OLD)
-    assert job["counts"] == {"conversation_checkpoints": 1}
+    assert job["counts"] == {"conversation_checkpoints": 4}
     found = [(await client.get(f"/v1/conversations/checkpoint?path={p}")).status_code for p in ("old", "pinned", "new")]
     assert found == [404, 200, 200]
