@@ -68,7 +68,7 @@ def included(including: Including) -> Iterator[Statement]:
 # What statements are built for, by the name of the parameter.
 VALUES: dict[str, tuple[Any, ...]] = {
     "targets": ((1,), (1, 2)), "others": ((), (3,)), "active": (1,), "many": (True, False), "embedding": (True, False),
-    "contains": (True, False), "among": (0, 1, 2),
+    "contains": (True, False), "among": (0, 1, 2), "many_ways": (True, False),
 }  # fmt: skip
 
 
