@@ -33,19 +33,21 @@ SELECT parent_invocation_id AS parent_id, id FROM invocations
 WHERE tenant_id = :tenant_id AND parent_invocation_id = ANY (CAST(:ids AS text[]))
 ORDER BY id LIMIT 100000
 
+-- fragment: freed
+-- What rows that are gone referred to has the whole grace period from here on; locked in the order of everybody.
+held AS MATERIALIZED (
+  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id AND a.hash IN (SELECT hash FROM gone)
+  ORDER BY a.hash FOR NO KEY UPDATE
+), freed AS (
+  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
+  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
+)
+
 -- name: delete_artifact_references
 WITH gone AS (DELETE FROM artifact_references AS t USING (
   SELECT ctid AS place FROM artifact_references
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING t.hash), held AS MATERIALIZED (
-  -- In the order in which everybody locks several.
-  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id AND a.hash IN (SELECT hash FROM gone)
-  ORDER BY a.hash FOR NO KEY UPDATE
-), freed AS (
-  -- What they referred to has the whole grace period from here on.
-  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
-  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
-)
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.hash), {{freed}}
 SELECT count(*) AS removed FROM gone
 
 -- name: delete_checkpoints
@@ -59,15 +61,7 @@ SELECT count(*) AS removed FROM gone
 WITH gone AS (DELETE FROM contexts AS t USING (
   SELECT ctid AS place FROM contexts
   WHERE tenant_id = :tenant_id AND invocation_id = ANY (CAST(:ids AS text[])) LIMIT CAST(:limit AS bigint)
-) AS chosen WHERE t.ctid = chosen.place RETURNING t.artifact_hash), held AS MATERIALIZED (
-  -- In the order in which everybody locks several.
-  SELECT a.hash FROM artifacts AS a WHERE a.tenant_id = :tenant_id AND a.hash IN (SELECT artifact_hash FROM gone)
-  ORDER BY a.hash FOR NO KEY UPDATE
-), freed AS (
-  -- What they referred to has the whole grace period from here on.
-  UPDATE artifacts AS a SET touched_at = clock_timestamp() FROM held AS h
-  WHERE a.tenant_id = :tenant_id AND a.hash = h.hash
-)
+) AS chosen WHERE t.ctid = chosen.place RETURNING t.artifact_hash AS hash), {{freed}}
 SELECT count(*) AS removed FROM gone
 
 -- name: delete_messages
