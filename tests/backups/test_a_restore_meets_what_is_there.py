@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -180,47 +181,43 @@ async def _once(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
+@asynccontextmanager
+async def in_the_way(fresh: Service, tenant_id: str) -> AsyncIterator[asyncpg.transaction.Transaction]:
+    """A transaction of somebody else, who has made a row with a key of the file and has not committed."""
+    connection = await asyncpg.connect(fresh.ground.database.url)
+    try:
+        other = connection.transaction()
+        await other.start()
+        await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'w')", tenant_id)
+        yield other
+    finally:
+        await connection.close()
+
+
 async def test_what_another_writes_meanwhile_is_decided_anew(file: bytes, fresh: Service) -> None:
-    """A row with a key of the file is there, uncommitted, when the restore decides; then it is committed."""
-    async with await new_tenant(fresh) as client:
-        tenant_id = client.headers["x-test-tenant"]
-        connection = await asyncpg.connect(fresh.ground.database.url)
-        try:
-            other = connection.transaction()
-            await other.start()
-            await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'w')", tenant_id)
-            restoring = asyncio.ensure_future(restored(fresh, client, file, on_conflict="skip"))
-            await held_up(fresh)
-            await other.commit()
-            found = sections_of(await restoring)
-        finally:
-            await connection.close()
+    async with await new_tenant(fresh) as client, in_the_way(fresh, client.headers["x-test-tenant"]) as other:
+        restoring = asyncio.ensure_future(restored(fresh, client, file, on_conflict="skip"))
+        await held_up(fresh)
+        await other.commit()
+        found = sections_of(await restoring)
         assert found["workflows"]["conflict_ids"] == ["w"]
         assert (await client.get("/v1/workflows/w")).json()["name"] is None
 
 
 async def test_nothing_is_restored_into_a_tenant_that_was_closed_meanwhile(file: bytes, fresh: Service) -> None:
     async with await new_tenant(fresh) as client:
-        tenant_id = client.headers["x-test-tenant"]
-        connection = await asyncpg.connect(fresh.ground.database.url)
-        try:
-            other = connection.transaction()
-            await other.start()
-            await connection.execute("INSERT INTO workflows (tenant_id, id) VALUES ($1, 'w')", tenant_id)
+        tenant_id, database = client.headers["x-test-tenant"], fresh.ground.database
+        async with in_the_way(fresh, tenant_id) as other:
             restoring = asyncio.ensure_future(restored(fresh, client, file))
             await held_up(fresh)
-            close = Statement("UPDATE tenants SET closed_at = now() WHERE tenant_id = :t")
-            await fresh.ground.database.rows(close, t=tenant_id)
+            await database.rows(Statement("UPDATE tenants SET closed_at = now() WHERE tenant_id = :t"), t=tenant_id)
             await other.rollback()
             # What it answers by then is that the tenant is closed.
             await restoring
-            job = await connection.fetchrow(
-                "SELECT state, error ->> 'code' AS code FROM jobs WHERE tenant_id = $1", tenant_id
-            )
-        finally:
-            await connection.close()
-        assert tuple(job) == ("failed", "tenant_closed")
-        (counted,) = await fresh.ground.database.rows(COUNTED, t=tenant_id)
+        ended = Statement("SELECT state, error ->> 'code' AS code FROM jobs WHERE tenant_id = :t")
+        (job,) = await database.rows(ended, t=tenant_id)
+        assert (job["state"], job["code"]) == ("failed", "tenant_closed")
+        (counted,) = await database.rows(COUNTED, t=tenant_id)
         assert counted["n"] == 0
 
 
